@@ -365,11 +365,15 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
         let (mut ratios, mut ends) = (Vec::new(), Vec::new());
         let scatter = self.max_scatter();
         let shift = self.alignment.shift;
+        // A shift of one tranche is a plain pair.
+        let is_of_one = self.alignment.shifted == 1;
         for pair in &self.alignment.pairs {
             let (old, new) = (self.old[pair.old], self.new[pair.new]);
             let off = new.at - old.at;
             if off != 0 && (shift == 0 || (off - shift).abs() > scatter) {
                 cost += self.pair_cost(pair.old, pair.new).max(1.0);
+            } else if off != 0 && is_of_one && changed_ratio(old, new, self.tolerance).is_some() {
+                cost += self.pair_cost(pair.old, pair.new) - 1.0;
             } else if let Some(ratio) = changed_ratio(old, new, self.tolerance) {
                 ratios.push(ratio);
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     index::{New, Old},
     relisted::RelistedNames,
-    tolerances::{self, MIN_SERIES, close, close_or_none},
+    tolerances::{self, MIN_SERIES, SCATTER_MS, close, close_or_none},
     tranche::{TrancheForm, Tranches},
 };
 
@@ -14,6 +14,9 @@ pub(super) const MAX_RENAME_CANDIDATES: usize = 200;
 
 /// The minimum similarity of two names of one allocation, if its dates or its amounts stayed.
 const MIN_SIMILARITY: f64 = 0.8;
+
+/// The maximum ratio of the amounts of an allocation under two names, if it has fewer tranches than a series.
+const MAX_RESIZE_OF_FEW: f64 = 5.0;
 
 /// The facts of a tranche that stay under another name.
 #[derive(Clone, Copy)]
@@ -28,8 +31,8 @@ pub(super) type MarksByName<'a> = BTreeMap<&'a str, Vec<TrancheMark>>;
 /// Returns the new name of each renamed allocation.
 ///
 /// A removed name became an added one if both have the same tranches, or similar names and the same begins or amounts, or the same total in
-/// the same category, or alone have the same series of dates in the same category, or the same one up to an earlier end. Two names may also
-/// have changed places.
+/// the same category, or alone have the same dates in the same category, or the same ones up to one shift or to an earlier end. Two names may
+/// also have changed places.
 pub(super) fn find_renames<'a>(
     (old, before): (&Tranches<'a, Old>, &MarksByName<'a>),
     (new, after): (&Tranches<'a, New>, &MarksByName<'a>),
@@ -62,8 +65,10 @@ pub(super) fn find_renames<'a>(
         }
         let is_resized = |from: &str, to: &str| {
             let (before, after) = (&before[from], &after[to]);
-            let has_same_dates = before.len() >= MIN_SERIES && same_dates(before, after);
-            (has_same_dates || same_rates(before, after) || is_cut_short(before, after, tolerance))
+            (is_resized_in_place(before, after)
+                || is_resized_elsewhere(before, after)
+                || same_rates(before, after)
+                || is_cut_short(before, after, tolerance))
                 && category(old, from).is_some_and(|was| category(new, to) == Some(was))
         };
         let from: Vec<&str> = removed.into_iter().filter(|name| !renames.contains_key(name)).collect();
@@ -86,12 +91,14 @@ fn swapped_names<'a>(before: &MarksByName<'a>, after: &MarksByName<'a>, toleranc
         return swapped;
     }
     let same = |a: &[TrancheMark], b: &[TrancheMark]| same_dates(a, b) && same_amounts(a, b, tolerance);
+    // On a few dates that both have, tokens may as well have gone from one to the other, which is true in any case.
+    let can_swap = |one: &str, other: &str| before[one].len() >= MIN_SERIES || !same_dates(&before[one], &before[other]);
     for (k, one) in both.iter().enumerate() {
         if same(&before[one], &after[one]) {
             continue;
         }
         for other in both.iter().skip(k + 1) {
-            if same(&before[one], &after[other]) && same(&before[other], &after[one]) {
+            if can_swap(one, other) && same(&before[one], &after[other]) && same(&before[other], &after[one]) {
                 swapped.push((*one, *other));
                 swapped.push((*other, *one));
             }
@@ -178,6 +185,30 @@ fn same_rates(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
     };
     let is_same = |(a, b)| matches!((rate(a), rate(b)), (Some(a), Some(b)) if close(a, b, tolerances::TOTAL));
     same_begins(a, b) && !a.is_empty() && a.iter().zip(b).all(is_same)
+}
+
+/// Returns whether both have the same dates, and amounts of the same magnitude if they are too few for a series.
+fn is_resized_in_place(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
+    let is_near = |(a, b): (&TrancheMark, &TrancheMark)| {
+        a.amount.zip(b.amount).is_some_and(|(a, b)| a.min(b) * MAX_RESIZE_OF_FEW >= a.max(b) && a.min(b) > 0.0)
+    };
+    same_dates(a, b) && (a.len() >= MIN_SERIES || a.iter().zip(b).all(is_near))
+}
+
+/// Returns whether both are series of the same form in which all amounts differ by one ratio and all dates by about one shift.
+fn is_resized_elsewhere(a: &[TrancheMark], b: &[TrancheMark]) -> bool {
+    let shift =
+        |(a, b): (&TrancheMark, &TrancheMark)| (b.place.1 - a.place.1, a.place.2.zip(b.place.2).map(|(from, to)| to - from));
+    let ratio = |(a, b): (&TrancheMark, &TrancheMark)| a.amount.zip(b.amount).map(|(a, b)| b / a);
+    let pairs = || a.iter().zip(b);
+    let Some(((first, _), ratio_of_first)) = pairs().next().map(|pair| (shift(pair), ratio(pair))) else { return false };
+    let is_like = |pair: (&TrancheMark, &TrancheMark)| {
+        let (begin, end) = shift(pair);
+        let is_shifted = |by: i64| (by - first).abs() <= SCATTER_MS;
+        let has_ratio = matches!((ratio_of_first, ratio(pair)), (Some(a), Some(b)) if close(a, b, tolerances::RATIO));
+        pair.0.place.0 == pair.1.place.0 && is_shifted(begin) && end.is_none_or(is_shifted) && has_ratio
+    };
+    a.len() == b.len() && a.len() >= MIN_SERIES && pairs().all(is_like)
 }
 
 /// Returns whether one is a series that begins like the other and ends earlier.

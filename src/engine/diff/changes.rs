@@ -39,7 +39,7 @@ use model::{
 const MAX_EXPLANATIONS: usize = 2;
 /// The same maximum if each change is about one event, and no two are about the same: those are independent corrections.
 const MAX_SINGLE_EVENTS: usize = 4;
-/// The same maximum if no two changes are about the same allocation: those are independent corrections, too.
+/// The same maximum if no two changes are about the same [aspect](Aspect) of the same allocation: those are independent corrections, too.
 const MAX_APART: usize = 3;
 /// The maximum number of allocations and fields listed in one change. Counts include the rest.
 const MAX_LISTED: usize = 50;
@@ -70,7 +70,7 @@ pub(super) enum ChangeSubject {
 }
 
 /// A change with the events that it touches. Its summary is not written yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ChangeExplanation {
     pub(super) change: Change,
     /// The facts of the summary.
@@ -102,6 +102,8 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Vec<ChangeExplanation> {
     let mut explanations = joined.explanations;
     if compared.is_rewritten(&explanations) {
         explanations = vec![rewritten::rewritten(compared, explanations)];
+    } else {
+        names::add_former_names(compared, &mut explanations);
     }
     let facts = facts::other_facts(compared, names.facts.into_iter().chain(joined.facts).collect());
     let (mut explanations, separate) = compared.attach_facts(explanations, facts);
@@ -125,12 +127,30 @@ fn are_independent(explanations: &[ChangeExplanation]) -> bool {
     })
 }
 
-/// Returns whether each change names its allocations, and no two name the same.
+/// The part of an allocation that a change is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Aspect {
+    Name,
+    Dates,
+    Amounts,
+}
+
+impl Aspect {
+    fn of(kind: ChangeKind) -> Self {
+        match kind {
+            ChangeKind::Renamed => Self::Name,
+            ChangeKind::Rescheduled | ChangeKind::SeriesShifted => Self::Dates,
+            _ => Self::Amounts,
+        }
+    }
+}
+
+/// Returns whether each change names its allocations, and no two say something about the same aspect of the same allocation.
 fn are_apart(explanations: &[ChangeExplanation]) -> bool {
-    let mut names = BTreeSet::new();
-    explanations.iter().all(|explanation| {
-        let own: BTreeSet<&str> = explanation.change.allocations.iter().map(|allocation| allocation.name.as_str()).collect();
-        !own.is_empty() && own.into_iter().all(|name| names.insert(name))
+    let mut known = BTreeSet::new();
+    explanations.iter().all(|ChangeExplanation { change, .. }| {
+        let own: BTreeSet<&str> = change.allocations.iter().map(|allocation| allocation.name.as_str()).collect();
+        !own.is_empty() && own.into_iter().all(|name| known.insert((Aspect::of(change.kind), name)))
     })
 }
 
@@ -180,10 +200,8 @@ impl Comparison<'_> {
         };
         let mut separate = Vec::new();
         for fact in facts {
-            // A new name belongs to the change of its allocation.
-            let names = |explanation: &ChangeExplanation| {
-                fact.new_name().is_some_and(|name| explanation.change.allocations.iter().any(|of| of.name == name))
-            };
+            // A new category belongs to the change of its allocation.
+            let names = |explanation: &ChangeExplanation| fact.is_category_in(&explanation.change);
             let fits = |explanation: &ChangeExplanation| {
                 explanation.change.kind == ChangeKind::Rewritten
                     || (!self.is_waiting(explanation) && (is_full || touches(explanation, &fact)))

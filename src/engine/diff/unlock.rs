@@ -276,6 +276,8 @@ struct MissingEvents {
     all: Vec<OldRow>,
     /// The events whose removal needs proof. The tranches of all others appear elsewhere in the same response.
     doubtful: Vec<OldRow>,
+    /// Doubtful events without any tranche that appears elsewhere in the response.
+    vanished: BTreeSet<OldRow>,
     /// Events in the response that lost a tranche whose removal needs proof too: its allocation is not in the response at all, or the
     /// event has no cliffs left.
     deserted: Vec<OldRow>,
@@ -306,8 +308,10 @@ impl MissingEvents {
 
         let is_missing = |row: &OldRow| matches.new_of_old[*row].is_none() && !uncovered.contains(row) && !left.contains_key(row);
         let all: Vec<OldRow> = old_events.indices().filter(is_missing).collect();
-        let lost_tranche: BTreeSet<OldRow> = links.removed.iter().map(|i| old[*i].row).collect();
-        let doubtful = all.iter().copied().filter(|row| tranches[*row] == 0 || lost_tranche.contains(row)).collect();
+        let mut lost_tranches = List::filled(0_usize, old_events.len());
+        links.removed.iter().for_each(|i| lost_tranches[old[*i].row] += 1);
+        let doubtful: Vec<OldRow> = all.iter().copied().filter(|row| tranches[*row] == 0 || lost_tranches[*row] > 0).collect();
+        let vanished = doubtful.iter().copied().filter(|row| lost_tranches[*row] == tranches[*row]).collect();
 
         let present: HashSet<&str> = new.iter().map(|tranche| tranche.series).collect();
         // The cliffs of an event without any cliffs may be a gap of the response.
@@ -318,7 +322,7 @@ impl MissingEvents {
             !present.contains(tranche.series) || tranche.form == TrancheForm::Cliff && has_no_cliffs(tranche.row)
         });
         let deserted: BTreeSet<OldRow> = lost.map(|tranche| tranche.row).filter(is_lost).collect();
-        Self { all, doubtful, deserted: deserted.into_iter().collect(), tranches, uncovered, left }
+        Self { all, doubtful, vanished, deserted: deserted.into_iter().collect(), tranches, uncovered, left }
     }
 
     /// Returns the doubtful and the deserted events, all of which need proof.
@@ -348,7 +352,7 @@ impl MissingEvents {
     fn must_be_held(&self, known: &KnownEvents<'_>, timeline: &Timeline<'_>, proof: &RemovalProof<'_>, now: Timestamp) -> bool {
         let is_coming = |row: &OldRow| known[*row].event.interval().is_none_or(|interval| !interval.has_passed(now));
         let coming = known.indices().filter(|row| is_coming(row) && !self.uncovered.contains(row)).count();
-        let missing: Vec<&RecordKey> = self.doubtful.iter().filter(|row| is_coming(row)).map(|row| known[*row].key).collect();
+        let missing: Vec<&RecordKey> = self.vanished.iter().filter(|row| is_coming(row)).map(|row| known[*row].key).collect();
         proof.must_hold(&missing, coming) && loses_tokens(timeline, now)
     }
 

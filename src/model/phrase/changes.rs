@@ -291,17 +291,16 @@ impl ChangeClause {
             Self::SomeEndsMoved { segments, dates } => {
                 format!("the end of {} moved {}", count(*segments, "linear unlock"), dates.text())
             }
-            Self::Rescaled { allocations, tranches, ratio: by, from, to } => format!(
-                "{} of {} resized {}, from {} to {} in total",
-                count(*tranches, "tranche"),
-                names_of(allocations),
-                ratio(*by),
-                amount(*from),
-                amount(*to)
-            ),
+            Self::Rescaled { allocations, tranches, ratio: by, from, to } => {
+                let (from, to) = two_amounts(*from, *to);
+                let tranches = count(*tranches, "tranche");
+                format!("{tranches} of {} resized {}, from {from} to {to} in total", names_of(allocations), ratio(*by))
+            }
             Self::Resized { tranches, ratio, rest } => tranches.resized(*ratio, *rest),
             Self::Reallocated { amount, from, to, tranches } => {
-                let dates = tranches.as_ref().map(TranchesChange::span_change).unwrap_or_default();
+                let names = |side: &[(String, f64)]| side.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+                let dates =
+                    tranches.as_ref().map(|tranches| tranches.transfer_dates(&names(from), &names(to))).unwrap_or_default();
                 format!("{}{dates}", unit.transfer(*amount, &shares(from), &shares(to)))
             }
             Self::SplitOrMerged(tranches) => unit.split_or_merged(tranches),
@@ -374,6 +373,22 @@ fn shares(all: &[(String, f64)]) -> String {
     list(&texts)
 }
 
+/// Two amounts as texts that differ if they do.
+fn two_amounts(from: f64, to: f64) -> (String, String) {
+    match (amount(from), amount(to)) {
+        // With fewer digits, different amounts can be equal texts.
+        (a, b) if a == b && !is_close(from, to, 1e-9) => {
+            let digits = |value: f64| if value.abs() < 1e3 { grouped(value) } else { grouped(value.round()) };
+            (digits(from), digits(to))
+        }
+        texts => texts,
+    }
+}
+
+fn two_or_unknown(from: Option<f64>, to: Option<f64>) -> (String, String) {
+    from.zip(to).map_or_else(|| (amount_or_unknown(from), amount_or_unknown(to)), |(from, to)| two_amounts(from, to))
+}
+
 fn amount_or_unknown(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN_AMOUNT.to_owned(), amount)
 }
@@ -404,14 +419,7 @@ fn renamed(names: &[(String, String)], categories: &[CategoryChange]) -> String 
 /// `schedule rewritten: 10 events instead of 30, 420 tokens in total as before, ends on 1 Jan 2030 instead of 1 Jan 2028`.
 fn rewritten(before: &ScheduleBrief, after: &ScheduleBrief) -> String {
     let step = |from: &str, to: &str| if from == to { " as before".to_owned() } else { format!(" instead of {from}") };
-    let (from, to) = match (amount(before.total), amount(after.total)) {
-        // With fewer digits, different totals can be equal texts.
-        (from, to) if from == to && !is_close(before.total, after.total, 1e-9) => {
-            let digits = |total: f64| if total.abs() < 1e3 { grouped(total) } else { grouped(total.round()) };
-            (digits(before.total), digits(after.total))
-        }
-        texts => texts,
-    };
+    let (from, to) = two_amounts(before.total, after.total);
     let events = if after.events == 1 { "event" } else { "events" };
     let count = step(&before.events.to_string(), &after.events.to_string());
     let end = |brief: &ScheduleBrief| brief.end.map_or_else(|| "no date".to_owned(), day);
@@ -459,17 +467,22 @@ impl AllocationRewrite {
 
     /// `Team 40.00M until 1 Jan 2028 instead of 50.00M until 1 Jan 2030`, `Core added (693.00M until 2 Nov 2028)`.
     fn text(&self) -> String {
-        let side = |of: &AllocationSchedule, other: Option<&AllocationSchedule>| {
+        let of_total = |of: &Option<AllocationSchedule>| of.as_ref().and_then(|of| of.total);
+        let (was_total, is_total) = two_or_unknown(of_total(&self.before), of_total(&self.after));
+        let side = |of: &AllocationSchedule, other: Option<&AllocationSchedule>, total: &str| {
             let begin = of.begin.filter(|begin| other.is_some_and(|other| other.begin != Some(*begin)));
             let from = begin.map(|at| format!(" from {}", day(at))).unwrap_or_default();
             let until = of.end.map(|at| format!(" until {}", day(at))).unwrap_or_default();
-            format!("{}{from}{until}", amount_or_unknown(of.total))
+            format!("{total}{from}{until}")
         };
         let allocation = name(&self.name);
         match (&self.before, &self.after) {
-            (Some(was), Some(is)) => format!("{allocation} {} instead of {}", side(is, Some(was)), side(was, Some(is))),
-            (Some(was), None) => format!("{allocation} removed ({})", side(was, None)),
-            (None, Some(is)) => format!("{allocation} added ({})", side(is, None)),
+            (Some(was), Some(is)) => {
+                let (old, new) = (side(was, Some(is), &was_total), side(is, Some(was), &is_total));
+                format!("{allocation} {new} instead of {old}")
+            }
+            (Some(was), None) => format!("{allocation} removed ({})", side(was, None, &was_total)),
+            (None, Some(is)) => format!("{allocation} added ({})", side(is, None, &is_total)),
             (None, None) => allocation,
         }
     }

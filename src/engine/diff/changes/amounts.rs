@@ -68,7 +68,7 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
     for (alike, ratio) in by_ratio {
         let rows: BTreeSet<OldRow> = alike.iter().map(|pair| compared.rows(*pair).0).collect();
         match ratio {
-            Some(ratio) if alike.len() >= MIN_SERIES && rows.len() >= 2 => {
+            Some(ratio) if rows.len() >= 2 && (alike.len() >= MIN_SERIES || compared.is_whole_allocation(&alike)) => {
                 found.explanations.push(rescaled(compared, &alike, ratio));
             }
             _ => pairs.extend(alike),
@@ -280,6 +280,16 @@ fn removed(compared: &Comparison<'_>, tranches: Vec<OldTranche>) -> Option<Chang
 }
 
 impl Comparison<'_> {
+    /// Returns whether pairs are all tranches of one allocation, before and after.
+    fn is_whole_allocation(&self, pairs: &[TranchePair]) -> bool {
+        let (old, new) = (&self.timeline.old, &self.timeline.new);
+        let Some(name) = pairs.first().map(|pair| new[pair.new].series) else { return false };
+        let count = |of: usize| of == pairs.len();
+        pairs.iter().all(|pair| new[pair.new].series == name)
+            && count(old.iter().filter(|tranche| tranche.series == name).count())
+            && count(new.iter().filter(|tranche| tranche.series == name).count())
+    }
+
     /// Returns whether an allocation had no tranche before.
     fn is_new(&self, name: &str) -> bool {
         !self.timeline.old.iter().any(|tranche| tranche.series == name)

@@ -17,13 +17,14 @@ use crate::diff::{
 };
 use model::{
     change::{AllocationChange, Change, ChangeKind, Fact, FieldChange},
-    phrase::changes::ChangeClause,
+    phrase::changes::{CategoryChange, ChangeClause},
     supply::{Timestamp, parse_timestamp},
 };
 
 const UNLOCK_DATE: &str = "unlockDate";
 const UNLOCK_PRECISION: &str = "unlockPrecision";
 const ALLOCATION_NAME: &str = "allocationName";
+pub(super) const CATEGORY: &str = "standardAllocationName";
 
 /// A fact that changed in one event.
 pub(super) struct RevisedFact {
@@ -34,12 +35,19 @@ pub(super) struct RevisedFact {
     pub(super) is_of_token: bool,
     /// The tranche, if its date is more or less exact than before.
     pub(super) redated: Option<TranchePair>,
+    /// The allocation, if all of it is in another category than before.
+    recategorized: Option<String>,
 }
 
 impl RevisedFact {
     pub(super) fn of(field: &str, from: Value, to: Value, (old, new): (OldRow, NewRow)) -> Self {
         let field = FieldChange { field: field.to_owned(), from, to };
-        Self { field, old, new, is_of_token: false, redated: None }
+        Self { field, old, new, is_of_token: false, redated: None, recategorized: None }
+    }
+
+    /// Returns the fact that an allocation is in another category.
+    pub(super) fn of_category(allocation: String, from: &str, to: &str, rows: (OldRow, NewRow)) -> Self {
+        Self { recategorized: Some(allocation), ..Self::of(CATEGORY, from.into(), to.into(), rows) }
     }
 }
 
@@ -52,13 +60,15 @@ pub(super) struct FactRevision {
     pub(super) new: BTreeSet<NewRow>,
     /// The tranches whose dates are more or less exact than before.
     redated: Vec<TranchePair>,
+    /// The allocations that are in another category than before.
+    recategorized: Vec<String>,
 }
 
 impl FactRevision {
     /// Returns the sentence about a fact that matters in a text about another change: dates that are more or less exact than before, or
-    /// a new name of an allocation.
+    /// another category of an allocation.
     pub(super) fn clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
-        redated_clause(compared, &self.redated).or_else(|| self.renamed_clause())
+        redated_clause(compared, &self.redated).or_else(|| self.category_clause())
     }
 
     /// Returns whether a change is about the allocations whose dates are more or less exact. Other facts are about the whole event.
@@ -68,14 +78,17 @@ impl FactRevision {
         names().next().is_none() || redated.all(|name| names().any(|other| other == name))
     }
 
-    /// Returns the new name, if the fact is a new name of an allocation.
-    pub(super) fn new_name(&self) -> Option<&str> {
-        self.field.to.as_str().filter(|_| self.field.field == ALLOCATION_NAME)
+    /// Returns whether the fact is another category of an allocation that a change names.
+    pub(super) fn is_category_in(&self, change: &Change) -> bool {
+        change.allocations.iter().any(|allocation| self.recategorized.contains(&allocation.name))
     }
 
-    fn renamed_clause(&self) -> Option<ChangeClause> {
-        let names = (self.field.from.as_str()?.to_owned(), self.new_name()?.to_owned());
-        Some(ChangeClause::Renamed { names: vec![names], categories: Vec::new(), tranches: 0 })
+    fn category_clause(&self) -> Option<ChangeClause> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let (from, to) = (text(&self.field.from)?, text(&self.field.to)?);
+        let category = CategoryChange { allocations: self.recategorized.clone(), from, to };
+        let clause = ChangeClause::Renamed { names: Vec::new(), categories: vec![category], tranches: 0 };
+        (!self.recategorized.is_empty()).then_some(clause)
     }
 }
 
@@ -148,7 +161,7 @@ pub(super) fn other_facts(compared: &Comparison<'_>, found: Vec<RevisedFact>) ->
 fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
     let mut revisions: Vec<FactRevision> = Vec::new();
     let mut known: BTreeMap<(String, String, String), usize> = BTreeMap::new();
-    for RevisedFact { field, old, new, is_of_token, redated } in all {
+    for RevisedFact { field, old, new, is_of_token, redated, recategorized } in all {
         let key = match field.field.as_str() {
             // Dates that became more or less exact are one change, although each has its own values.
             UNLOCK_DATE => (field.field.clone(), String::new(), String::new()),
@@ -156,12 +169,14 @@ fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
         };
         let k = *known.entry(key).or_insert_with(|| {
             let (old, new) = (BTreeSet::new(), BTreeSet::new());
-            revisions.push(FactRevision { field, is_of_token, count: 0, old, new, redated: Vec::new() });
+            let (redated, recategorized) = (Vec::new(), Vec::new());
+            revisions.push(FactRevision { field, is_of_token, count: 0, old, new, redated, recategorized });
             revisions.len() - 1
         });
         if let Some(revision) = revisions.get_mut(k) {
             revision.count += 1;
             revision.redated.extend(redated);
+            revision.recategorized.extend(recategorized);
             revision.old.insert(old);
             revision.new.insert(new);
         }

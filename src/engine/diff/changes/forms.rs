@@ -113,11 +113,10 @@ fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup
         if kind == ChangeKind::Resized {
             change.amount = amount_of_difference(change);
         }
-        let tranches = tranches_change(compared, old, new);
-        explanation.clauses = vec![match kind {
-            ChangeKind::Resized => ChangeClause::Restructured(tranches),
-            _ => ChangeClause::SplitOrMerged(tranches),
-        }];
+        explanation.clauses = match kind {
+            ChangeKind::Resized => restructured(compared, &set),
+            _ => vec![ChangeClause::SplitOrMerged(tranches_change(compared, old, new))],
+        };
     }
     change.before = Some(before);
     change.after = Some(after);

@@ -1,16 +1,13 @@
 //! Joins equal explanations of different tranches, so that a correction takes as few changes as possible.
 
-use super::{
-    ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_few, are_independent,
-    facts::{RevisedFact, name_field},
-};
+use super::{ChangeExplanation, MAX_EXPLANATIONS, MAX_SINGLE_EVENTS, are_few, are_independent, facts::RevisedFact};
 use crate::diff::ratio_of;
-use model::change::{Change, ChangeKind, Fact};
+use model::change::{AllocationChange, Change, ChangeKind, Fact};
 
 /// The outcome of this step.
 pub(super) struct Joined {
     pub(super) explanations: Vec<ChangeExplanation>,
-    /// New names of allocations that are part of another change.
+    /// New categories of allocations that are part of another change.
     pub(super) facts: Vec<RevisedFact>,
 }
 
@@ -20,12 +17,26 @@ pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
     if explanations.len() <= MAX_EXPLANATIONS || are_single {
         return Joined { explanations, facts: Vec::new() };
     }
-    let Joined { explanations, facts } = join_names(explanations);
+    let Joined { explanations, mut facts } = join_names(explanations, Share::Whole);
     if explanations.len() <= MAX_EXPLANATIONS || are_few(&explanations) && !has_like(&explanations) {
         return Joined { explanations, facts };
     }
     let joined = join_kinds(explanations);
-    if facts.is_empty() && !are_few(&joined) { join_names(joined) } else { Joined { explanations: joined, facts } }
+    if are_few(&joined) {
+        return Joined { explanations: joined, facts };
+    }
+    let without_names = join_names(joined, Share::Any);
+    facts.extend(without_names.facts);
+    Joined { explanations: without_names.explanations, facts }
+}
+
+/// The share of a renamed allocation that other changes must be about to take in its new name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// All of its tranches: the name came with that change.
+    Whole,
+    /// Any of its tranches.
+    Any,
 }
 
 /// Returns whether two changes say the same about different allocations: moved or resized in the same direction by about as much.
@@ -63,29 +74,32 @@ fn join_kinds(explanations: Vec<ChangeExplanation>) -> Vec<ChangeExplanation> {
     joined
 }
 
-/// Turns a rename into facts, if other changes name all its allocations by their new names.
-fn join_names(mut explanations: Vec<ChangeExplanation>) -> Joined {
+/// Leaves new names and categories to the other changes, if these are about all its allocations. A new category becomes a fact of them; a
+/// new name is part of them already.
+fn join_names(mut explanations: Vec<ChangeExplanation>, share: Share) -> Joined {
     let is_rename = |explanation: &ChangeExplanation| explanation.change.kind == ChangeKind::Renamed;
-    let is_named_elsewhere = |name: &str| {
+    let count_elsewhere = |name: &str| -> u32 {
         let others = explanations.iter().filter(|explanation| !is_rename(explanation));
-        others.flat_map(|explanation| &explanation.change.allocations).any(|allocation| allocation.name == name)
+        let same = others.flat_map(|explanation| &explanation.change.allocations).filter(|allocation| allocation.name == name);
+        same.map(|allocation| allocation.count).fold(0, u32::saturating_add)
     };
     let is_part = |explanation: &ChangeExplanation| {
-        explanation.change.allocations.iter().all(|allocation| is_named_elsewhere(&allocation.name))
+        explanation
+            .change
+            .allocations
+            .iter()
+            .all(|allocation| count_elsewhere(&allocation.name) >= if share == Share::Whole { allocation.count } else { 1 })
     };
     let rename = explanations.iter().position(is_rename).filter(|k| explanations.get(*k).is_some_and(is_part));
     let Some(rename) = rename.map(|k| explanations.remove(k)) else {
         return Joined { explanations, facts: Vec::new() };
     };
     let rows = rename.old.first().copied().zip(rename.new.first().copied());
-    let text = |fact: Option<Fact>| fact.and_then(|fact| fact.text().map(str::to_owned)).unwrap_or_default();
-    let renamed = rename.change.allocations.into_iter().map(|allocation| (text(allocation.from), text(allocation.to)));
-    let fact = |(from, to): (String, String)| {
-        let (old, new) = rows?;
-        let field = name_field(&from, &to);
-        Some(RevisedFact { field, old, new, is_of_token: true, redated: None })
+    let fact = |allocation: AllocationChange| {
+        let (Some(Fact::Text(from)), Some(Fact::Text(to))) = (allocation.from, allocation.to) else { return None };
+        (to != allocation.name).then_some(RevisedFact::of_category(allocation.name, &from, &to, rows?))
     };
-    Joined { facts: renamed.filter_map(fact).collect(), explanations }
+    Joined { facts: rename.change.allocations.into_iter().filter_map(fact).collect(), explanations }
 }
 
 /// Adds a change of the same kind.

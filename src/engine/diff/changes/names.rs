@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeExplanation, Comparison, distinct, facts::RevisedFact};
+use super::{
+    ChangeExplanation, Comparison, distinct,
+    facts::{CATEGORY, RevisedFact, name_field},
+};
 use crate::diff::{
     count_of,
     index::NewTranche,
@@ -10,7 +13,7 @@ use crate::diff::{
     timeline::{TranchePair, TrancheSet},
 };
 use model::{
-    change::{AllocationChange, ChangeKind, Fact},
+    change::{AllocationChange, ChangeKind, Fact, FieldChange},
     phrase::changes::{CategoryChange, ChangeClause},
 };
 
@@ -84,6 +87,21 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Names {
     Names { explanation: changed.explanation(compared), facts }
 }
 
+/// Adds the former names of renamed allocations to each change that names one.
+pub(super) fn add_former_names(compared: &Comparison<'_>, explanations: &mut [ChangeExplanation]) {
+    for explanation in explanations.iter_mut().filter(|explanation| explanation.change.kind != ChangeKind::Renamed) {
+        let named: BTreeSet<&str> = explanation.change.allocations.iter().map(|allocation| allocation.name.as_str()).collect();
+        let fields = compared.timeline.new_names().filter(|(_, to)| named.contains(to)).map(|(from, to)| name_field(from, to));
+        let fields: Vec<FieldChange> = fields.collect();
+        let renames = compared.timeline.renames.iter().filter(|(_, to)| named.contains(*to));
+        let names: Vec<(String, String)> = renames.map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+        explanation.change.fields.extend(fields);
+        if !names.is_empty() {
+            explanation.clauses.push(ChangeClause::Renamed { names, categories: Vec::new(), tranches: 0 });
+        }
+    }
+}
+
 /// Returns the new tranches of an allocation.
 fn tranches_of(compared: &Comparison<'_>, name: &str) -> Vec<NewTranche> {
     compared.timeline.new.indexed().filter(|(_, tranche)| tranche.name == name).map(|(j, _)| j).collect()
@@ -113,7 +131,7 @@ fn common_category<'a>(compared: &Comparison<'a>, pairs: &[TranchePair]) -> Opti
 
 /// Returns the category of a tranche as a fact of its event.
 fn category_fact(compared: &Comparison<'_>, pair: TranchePair, from: &str, to: &str) -> RevisedFact {
-    RevisedFact::of("standardAllocationName", from.into(), to.into(), compared.rows(pair))
+    RevisedFact::of(CATEGORY, from.into(), to.into(), compared.rows(pair))
 }
 
 fn allocation_change(name: &str, from: &str, to: &str, count: usize) -> AllocationChange {

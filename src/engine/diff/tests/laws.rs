@@ -443,10 +443,18 @@ pub(super) fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec
     broken
 }
 
-/// Returns whether no two changes name the same allocation.
+/// Returns whether no two changes are about the name, the dates, or the amounts of the same allocation.
 fn are_apart(changes: &[Change]) -> bool {
-    let names: Vec<&String> = changes.iter().flat_map(|change| &change.allocations).map(|part| &part.name).collect();
-    names.iter().collect::<BTreeSet<_>>().len() == names.len()
+    let aspect = |kind: ChangeKind| match kind {
+        ChangeKind::Renamed => "name",
+        ChangeKind::Rescheduled | ChangeKind::SeriesShifted => "dates",
+        _ => "amounts",
+    };
+    let of = |change: &Change| -> BTreeSet<(&str, String)> {
+        change.allocations.iter().map(|part| (aspect(change.kind), part.name.clone())).collect()
+    };
+    let all: BTreeSet<_> = changes.iter().flat_map(of).collect();
+    all.len() == changes.iter().map(|change| of(change).len()).sum::<usize>()
 }
 
 fn opposite(kind: ChangeKind) -> ChangeKind {

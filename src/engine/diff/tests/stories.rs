@@ -229,3 +229,134 @@ fn an_extended_a_shortened_and_a_cancelled_linear_unlock_are_reported_one_by_one
     assert_eq!((changes.len(), count(ChangeKind::Removed)), (3, 1), "{:?}", summaries(&changes));
     assert_eq!(count(ChangeKind::Resized), 2, "{:?}", summaries(&changes));
 }
+
+/// Returns whether a change has the former name of an allocation in its text and in its fields.
+fn states_rename(change: &Change, from: &str, to: &str) -> bool {
+    let is_field = change.fields.iter().any(|field| field.field == "allocationName" && field.from == from && field.to == to);
+    is_field && change.summary.contains(&format!("{from} renamed {to}"))
+}
+
+#[test]
+fn each_change_of_a_renamed_allocation_states_its_former_name() {
+    let before = [of_team("Initial Team", "2024-04-21", "2034-04-21", 3652.0)];
+    let after = [of_team("Core Developers", "2024-04-21", "2026-04-21", 730.0)];
+    let changes = changes_of(&before, &after);
+    assert_eq!(changes.iter().map(|change| change.kind).collect::<Vec<_>>(), [ChangeKind::Renamed, ChangeKind::Resized]);
+    assert!(states_rename(&changes[1], "Initial Team", "Core Developers"), "{:?}", summaries(&changes));
+}
+
+#[test]
+fn new_name_is_a_change_of_its_own_beside_a_change_of_one_tranche() {
+    let with = |name: &str, at: &str, investors: f64| {
+        let mut events = monthly("2026-05-16", 12, &[(name, 10.0), ("Investors", investors)]);
+        events.push(event(at, &[(name, 56.0)]));
+        events
+    };
+    let changes = changes_of(&with("Founders", "2027-06-16", 20.0), &with("Team", "2027-06-21", 19.0));
+    let kinds: Vec<ChangeKind> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Renamed, ChangeKind::Rescheduled, ChangeKind::SeriesRescaled], "{:?}", summaries(&changes));
+    assert!(states_rename(&changes[1], "Founders", "Team"), "{:?}", summaries(&changes));
+    assert!(changes[2].fields.is_empty(), "{:?}", summaries(&changes));
+}
+
+/// A category is not a name.
+#[test]
+fn new_category_that_comes_with_other_changes_is_no_new_name() {
+    let with = |category: &str, amount: f64, others: [(&str, f64); 2]| {
+        let mut events = monthly("2026-05-16", 12, &[others[0], ("Rewards", 5.0)]);
+        for event in &mut events {
+            let parts = event.cliff_unlocks.get_mut().expect("cliffs").allocation_breakdown.get_mut().expect("parts");
+            parts[1].standard_allocation_name = category.to_owned().into();
+            parts[1].cliff_amount = amount.into();
+        }
+        events.extend(monthly("2027-06-20", 12, &[others[1]]));
+        events
+    };
+    let before = with("Community", 5.0, [("Team", 10.0), ("Investors", 3.0)]);
+    let after = with("Ecosystem", 7.0, [("Team", 20.0), ("Investors", 27.0)]);
+    let changes = changes_of(&before, &after);
+    let is_named = |change: &Change| change.fields.iter().any(|field| field.field == "allocationName");
+    assert!(!changes.iter().any(|change| is_named(change) || change.summary.contains("renamed")), "{:?}", summaries(&changes));
+    let filed = "Rewards filed under Ecosystem instead of Community";
+    assert!(changes.iter().any(|change| change.summary.contains(filed)), "{:?}", summaries(&changes));
+}
+
+#[test]
+fn allocation_that_is_renamed_and_resized_is_not_removed() {
+    let farm = || monthly("2026-05-01", 6, &[("Farm", 3.0)]);
+    let with = |name: &str, first: &str, count: u32, amount: f64| [farm(), monthly(first, count, &[(name, amount)])].concat();
+    for (before, after) in [
+        // One unlock, two unlocks, and a series that moved as well.
+        (with("Airdrop", "2026-06-16", 1, 10.0), with("Rewards", "2026-06-16", 1, 15.0)),
+        (with("Airdrop", "2026-06-16", 2, 10.0), with("Rewards", "2026-06-16", 2, 15.0)),
+        (with("Airdrop", "2026-06-16", 12, 10.0), with("Rewards", "2026-06-26", 12, 5.0)),
+    ] {
+        let changes = changes_of(&before, &after);
+        let is_false = |change: &Change| matches!(change.kind, ChangeKind::Added | ChangeKind::Removed);
+        assert!(changes.len() <= 2 && !changes.iter().any(is_false), "{:?}", summaries(&changes));
+        assert!(changes.iter().any(|change| states_rename(change, "Airdrop", "Rewards")), "{:?}", summaries(&changes));
+    }
+    // Far from the former amount, or on another date, one unlock is another one.
+    for after in [with("Rewards", "2026-06-16", 1, 150.0), with("Rewards", "2026-07-16", 1, 15.0)] {
+        let changes = changes_of(&with("Airdrop", "2026-06-16", 1, 10.0), &after);
+        assert!(changes.iter().any(|change| change.kind == ChangeKind::Removed), "{:?}", summaries(&changes));
+    }
+}
+
+/// Interchanged amounts of one date are also tokens that went from one allocation to the other.
+#[test]
+fn interchanged_amounts_of_one_date_are_reallocated() {
+    let with = |team: f64, farm: f64| [event("2026-05-16", &[("Team", team), ("Farm", farm)])];
+    let change = only(changes_of(&with(1.0, 2.0), &with(2.0, 1.0)), ChangeKind::Reallocated);
+    assert!(change.summary.starts_with("1 token of Farm now go to Team"), "{}", change.summary);
+}
+
+#[test]
+fn moved_and_resized_series_beside_another_correction_is_not_rewritten() {
+    let with = |first: &str, amount: f64| {
+        let mut events = monthly(first, 6, &[("Ecosystem", 10.0)]);
+        events[0] = event(first, &[("Ecosystem", amount)]);
+        events
+    };
+    let before = with("2026-05-03", 650.0);
+    let mut after = with("2026-05-04", 604.0);
+    after.push(event("2027-06-16", &[("Growth", 100.0)]));
+    let changes = changes_of(&before, &after);
+    let kinds: Vec<ChangeKind> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::SeriesShifted, ChangeKind::Resized, ChangeKind::Added], "{:?}", summaries(&changes));
+}
+
+/// Another tranche of each lost event is elsewhere in the response, so that the event itself is not in doubt.
+#[test]
+fn removal_from_events_whose_other_tranches_have_new_dates_is_not_held() {
+    let mut before = monthly("2026-05-09", 12, &[("Team", 8.0), ("Investors", 3.0)]);
+    let mut after: Vec<UnlockEvent> =
+        (0..4).map(|k| event_at(time("2026-07-09") + Months::new(3 * k), vec![cliff("Investors", 9.0)], Vec::new())).collect();
+    before.push(segment("Ops", "2024-01-01", "2029-01-01", 5.0));
+    after.push(segment("Ops", "2024-01-01", "2029-01-01", 5.0));
+    let first = diff(&known(&before), &after);
+    assert!(!first.held);
+    assert!(first.changes.iter().all(|change| change.kind != ChangeKind::Removed), "the removal needs proof");
+    let changes = changes_of(&before, &after);
+    let kinds: Vec<ChangeKind> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Removed, ChangeKind::Restructured], "{:?}", summaries(&changes));
+}
+
+#[test]
+fn cliff_that_changes_next_to_far_ones_did_not_move_with_a_series_of_one() {
+    let before = [event("2030-08-05", &[("Makers", 0.5)]), event("2032-05-10", &[("Makers", 0.5)])];
+    let after: Vec<UnlockEvent> = monthly("2030-08-05", 4, &[("Makers", 0.125)]);
+    let changes = changes_of(&before, &after);
+    assert!(changes.iter().all(|change| change.kind != ChangeKind::Rescheduled), "{:?}", summaries(&changes));
+}
+
+#[test]
+fn each_allocation_with_another_form_and_total_has_its_own_text() {
+    let advisors = |count: u32, amount: f64| monthly("2026-06-09", count, &[("Advisors", amount)]);
+    let before = [vec![segment("Team", "2026-02-12", "2030-02-12", 120.0)], advisors(13, 1.25)].concat();
+    let after = [vec![event("2026-02-12", &[("Team", 144.0)])], advisors(16, 1.1)].concat();
+    let change = only(changes_of(&before, &after), ChangeKind::Resized);
+    for text in ["Team: ends on 12 Feb 2026 instead of 12 Feb 2030, in one cliff", "144 tokens in total instead of 120"] {
+        assert!(change.summary.contains(text), "{}", change.summary);
+    }
+}

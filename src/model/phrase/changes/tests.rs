@@ -354,3 +354,58 @@ fn amounts_that_change_places_keep_their_dates() {
          of 10; the total of 20 ARB (2.00% of max supply) is unchanged",
     );
 }
+
+#[test]
+fn each_of_a_few_allocations_has_its_dates() {
+    let tranches = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Farm", 5.0, "2027-05-01"), cliff("Farm", 5.0, "2027-06-01")];
+    assert_summary(
+        ChangeClause::Added { tranches },
+        "added: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026; 10 ARB of Farm (1.00% of max supply), 2 tranches, from 1 May 2027 to \
+         1 Jun 2027",
+    );
+    let alike = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Farm", 5.0, "2026-03-16")];
+    assert_summary(
+        ChangeClause::Removed { tranches: alike, last_visible_day: None },
+        "removed: 25 ARB of Team and Farm (2.50% of max supply), 2 tranches, on 16 Mar 2026",
+    );
+}
+
+#[test]
+fn transfer_states_both_dates_if_they_differ() {
+    let transfer = |to: &str, kept: (f64, &str)| ChangeClause::Reallocated {
+        amount: 5.0,
+        from: shares(&[("Team", 5.0)]),
+        to: shares(&[("Seed", 5.0)]),
+        tranches: Some(TranchesChange {
+            before: vec![cliff("Team", 20.0, "2026-05-11")],
+            after: vec![cliff("Team", kept.0, kept.1), cliff("Seed", 5.0, to)],
+        }),
+    };
+    let text = "5 ARB of Team (0.50% of max supply) now go to Seed";
+    assert_summary(transfer("2026-05-11", (15.0, "2026-05-11")), text);
+    let dated = format!("{text}, on 11 Jun 2026 instead of on 11 May 2026");
+    assert_summary(transfer("2026-06-11", (15.0, "2026-05-11")), &dated);
+    // The giver has another date, too: only the dates of all are known to belong together.
+    let ends = format!("{text}, starts on 11 Jun 2026 instead of 11 May 2026, ends on 11 Jul 2026 instead of 11 May 2026");
+    assert_summary(transfer("2026-06-11", (15.0, "2026-07-11")), &ends);
+}
+
+#[test]
+fn texts_of_different_amounts_and_instants_differ() {
+    let change = |from: f64, to: f64, end: &str| TranchesChange {
+        before: vec![cliff("Team", from, "2026-03-16")],
+        after: vec![cliff("Team", to, end)],
+    };
+    assert_summary(
+        ChangeClause::Resized { tranches: change(3_016_566_000.0, 3_017_000_000.0, "2026-03-16"), ratio: None, rest: None },
+        "Team resized from 3,016,566,000 to 3,017,000,000, on 16 Mar 2026",
+    );
+    assert_summary(
+        ChangeClause::Resized { tranches: change(10.0, 5.0, "2026-03-20"), ratio: None, rest: None },
+        "Team resized from 10 to 5, on 20 Mar 2026 instead of 16 Mar 2026",
+    );
+    assert_eq!(
+        dates("2026-03-16T23:00:00Z", "2026-03-17T01:00:00Z").text(),
+        "from 16 Mar 2026, 23:00 UTC to 17 Mar 2026, 01:00 UTC"
+    );
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::{amount_or_unknown, times};
+use super::{times, two_or_unknown};
 use crate::phrase::{
     MAX_SUPPLY, TO_BE_DETERMINED, UNKNOWN_AMOUNT, amount, count, day, instant, list, month, names, share, tokens,
 };
@@ -18,6 +18,9 @@ pub const MAX_ROUNDING: f64 = 1e-4;
 
 /// Split and merged events that a sentence lists before it only counts them.
 const MAX_DATES: usize = 4;
+
+/// The number of allocations of which a sentence gives the dates of each.
+const MAX_HOLDINGS: usize = 3;
 
 /// The facts of one tranche that sentences need.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +88,17 @@ impl ScheduleUnit<'_> {
     }
 
     /// Tranches with their dates: `20.00M ARB of Team, 2 tranches, from 1 Mar 2026 to 1 Apr 2026`.
+    ///
+    /// Each of a few allocations has its own dates, if these differ: `20.00M ARB of Team, on 1 Mar 2026; 5.00M ARB of Farm, on 1 May 2027`.
     pub(super) fn holding_when_due(&self, tranches: &[TrancheFacts]) -> String {
+        let names = by_allocation(tranches);
+        let parts: Vec<Vec<TrancheFacts>> = names
+            .iter()
+            .map(|(name, _)| tranches.iter().filter(|tranche| tranche.allocation == *name).cloned().collect())
+            .collect();
+        if (2..=MAX_HOLDINGS).contains(&parts.len()) && parts.iter().any(|part| due(part) != due(tranches)) {
+            return parts.iter().map(|part| self.holding_when_due(part)).collect::<Vec<_>>().join("; ");
+        }
         let of_several = if tranches.len() > 1 { format!(", {}", count(tranches.len(), "tranche")) } else { String::new() };
         format!("{}{of_several}, {}", self.holding(tranches), due(tranches))
     }
@@ -171,6 +184,24 @@ impl TranchesChange {
         old.changes(&new, TimeDelta::days(1)).into_iter().map(|change| format!(", {change}")).collect()
     }
 
+    /// `, on 1 Jun 2027 instead of on 1 May 2027`: the dates of tokens that went from some allocations to others. Empty if they are the same.
+    /// If the givers have other dates as well, `, ends on 1 Jun 2027 instead of 1 May 2027`.
+    pub(super) fn transfer_dates(&self, from: &[String], to: &[String]) -> String {
+        let of = |side: &[TrancheFacts], names: &[String]| -> Vec<TrancheFacts> {
+            side.iter().filter(|tranche| names.contains(&tranche.allocation)).cloned().collect()
+        };
+        let amount_at = |side: &[TrancheFacts], at: &TrancheFacts| -> f64 {
+            let same = side.iter().filter(|other| (&other.allocation, other.at, other.end) == (&at.allocation, at.at, at.end));
+            same.filter_map(|tranche| tranche.amount).sum()
+        };
+        let is_given = |tranche: &TrancheFacts| amount_at(&self.after, tranche) <= amount_at(&self.before, tranche);
+        if !of(&self.before, from).iter().chain(&of(&self.after, from)).all(is_given) {
+            return self.span_change();
+        }
+        let (was, is) = (due(&of(&self.before, from)), due(&of(&self.after, to)));
+        if was == is || was.is_empty() || is.is_empty() { String::new() } else { format!(", {is} instead of {was}") }
+    }
+
     /// A date before and after the change, no more exact than the source.
     pub(super) fn date_texts(&self, from: Timestamp, to: Timestamp) -> (String, String) {
         let is_in_one_month = month(from) == month(to);
@@ -204,7 +235,7 @@ impl TranchesChange {
             (from, to) => {
                 let dates = if before.is_empty() || after.is_empty() { String::new() } else { self.span_change() };
                 let dates = if dates.is_empty() { format!(", {due}") } else { dates };
-                let (from, to) = (amount_or_unknown(from), amount_or_unknown(to));
+                let (from, to) = two_or_unknown(from, to);
                 format!("{names} resized from {from} to {to}{}{dates}{rest}", times(ratio))
             }
         }
@@ -266,6 +297,10 @@ impl DateChange {
             let has_no_day = |precision| matches!(precision, Precision::Month | Precision::Week);
             if are_days && a.date_naive() == b.date_naive() && has_no_day(from.1) && has_no_day(to.1) {
                 return format!("within {}", month(a));
+            }
+            let is_exact = |precision| !has_no_day(precision) && precision != UNDECIDED;
+            if is_exact(from.1) && is_exact(to.1) && (b - a).abs() < TimeDelta::days(1) {
+                return format!("from {} to {}", instant(a), instant(b));
             }
             if are_days && a.date_naive() == b.date_naive() {
                 return format!("from {} to {}", instant(a), instant(b));
@@ -330,7 +365,8 @@ impl DateSpan {
     }
 
     /// Returns a phrase for the start and one for the end, if it moved by at least `least` and to another day: `starts on 1 Apr 2026
-    /// instead of 1 Mar 2026`. Names months if the source gives no days. A date that was added or removed counts as moved.
+    /// instead of 1 Mar 2026`, or `on 1 Apr 2026 instead of 1 Mar 2026` if both have one date. Names months if the source gives no days. A
+    /// date that was added or removed counts as moved.
     fn changes(&self, new: &Self, least: TimeDelta) -> Vec<String> {
         let moved = |from: Option<Timestamp>, to: Option<Timestamp>| match (from, to) {
             (Some(from), Some(to)) => (to - from).abs() >= least && day(from) != day(to),
@@ -351,6 +387,9 @@ impl DateSpan {
                 None => format!("{verb} without a date instead of {}", text(self, new, from)),
             })
         };
+        if self.begin == self.end && new.begin == new.end {
+            return change("", self.begin, new.begin).map(|dates| dates.trim_start().to_owned()).into_iter().collect();
+        }
         [change("starts", self.begin, new.begin), change("ends", self.end, new.end)].into_iter().flatten().collect()
     }
 }
