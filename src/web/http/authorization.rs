@@ -117,6 +117,8 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
         RequestKind::Form(_) | RequestKind::LoginPage => None,
     };
     if let Some(rejection) = rejection {
+        // An unread body would close the connection, perhaps while the client sends its next request on it.
+        to_bytes(request.into_body(), MAX_REQUEST_BYTES).await.ok();
         return rejection;
     }
     if let RequestKind::Form(form) = kind {

@@ -131,3 +131,20 @@ async fn each_path_is_limited_after_failed_logins() {
         }
     }
 }
+
+/// The body may arrive after the daemon has rejected the head.
+#[tokio::test]
+async fn rejected_request_leaves_its_connection_usable() {
+    let app = run_with_token().await;
+    let mut stream = TcpStream::connect(app.address).await.expect("a connection");
+    let head = format!("POST /api/v1/acks HTTP/1.1\r\n{HOST}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    // A response to the head alone would come in this time.
+    tokio::time::timeout(Duration::from_millis(300), stream.readable()).await.ok();
+    let next = format!("{{}}GET /api/v1/status HTTP/1.1\r\nConnection: close\r\n{AUTHORIZED}\r\n");
+    stream.write_all(next.as_bytes()).await.expect("sent");
+    let mut responses = Vec::new();
+    stream.read_to_end(&mut responses).await.expect("read");
+    let responses = String::from_utf8_lossy(&responses);
+    assert!(responses.starts_with("HTTP/1.1 401 ") && responses.contains("HTTP/1.1 200 "), "{responses}");
+}

@@ -122,34 +122,46 @@ class ListFollower(Follower):
             self.stop.wait(0.1)
 
 
-def make_changes(source, number, kills_done):
-    """Makes changes until the last kill, and not more than `number` before it."""
-    pause = 0.002
-    while source.count < number:
+def make_changes(source, number):
+    """Makes changes in about half a second."""
+    for made in range(number):
         source.change()
-        time.sleep(pause if not kills_done.is_set() else 0)
+        if made % 20 == 0:
+            time.sleep(0.01)
 
 
-def kill_again_and_again(arguments, instances, database):
-    """Kills the active instance at random times. Returns the number of takeovers."""
+def kill_again_and_again(args, source, instances, database):
+    """Kills the active instance at random times, while the source makes its changes. Returns the number of takeovers."""
     active, takeovers = instances[0], 0
-    for _ in range(arguments.kills):
-        time.sleep(random.uniform(0.05, 1.5))
+    for round in range(args.kills):
+        stored = count_burned(database)
+        number = args.changes * (round + 1) // args.kills - source.count
+        making = threading.Thread(target=make_changes, args=(source, number), daemon=True)
+        making.start()
+        # Most kills come after some changes of the round, and all in the middle of the work that follows from them.
+        if random.randrange(4) > 0:
+            wait_until(lambda: count_burned(database) > stored, lambda: f"no change is stored:\n{active.log()}")
+        time.sleep(random.uniform(0, 0.7))
         active.kill()
         if len(instances) == 1:
             active.start()
         else:
-            # The standby takes over when the term of the lease ends. The killed instance is the next standby.
+            # The standby takes over when the term of the lease ends, or at once. The killed instance is the next standby.
             killed, active = active, next(instance for instance in instances if instance is not active)
-            if arguments.end_terms:
+            if random.randrange(2) == 0:
                 database.end_term()
             active.wait_until_ready()
             takeovers += 1
             killed.start()
+        making.join()
         # Some kills hit the start.
         if random.randrange(4) > 0:
             active.wait_until_ready()
     return takeovers
+
+
+def count_burned(database):
+    return database.row(["count(*)"], "FROM alert WHERE name = 'Burned'")[0]
 
 
 def totals(rows):
@@ -167,7 +179,7 @@ def check(name, seen, stored):
 
 
 def main():
-    args = arguments(instances=1, changes=400, kills=3, end_terms=1)
+    args = arguments(instances=1, changes=400, kills=3)
     source, receiver, database = Source(), Receiver(), Database(args.store)
     instances = [Instance(args.program, Path(args.folder) / f"i{number}", source, receiver, args.store) for number in range(args.instances)]
     begun = time.monotonic()
@@ -184,12 +196,8 @@ def main():
     followers += [ListFollower(name, instances, stop) for name in ("changes", "alerts", "outbox")]
     for follower in followers:
         follower.start()
-    kills_done = threading.Event()
-    making = threading.Thread(target=make_changes, args=(source, args.changes, kills_done), daemon=True)
-    making.start()
-    takeovers = kill_again_and_again(args, instances, database)
-    kills_done.set()
-    making.join()
+    takeovers = kill_again_and_again(args, source, instances, database)
+    make_changes(source, args.changes - source.count)
 
     # Quiet for two seconds: everything is delivered, and each follower has as many records as are stored.
     counts = ["(SELECT max(seq) FROM event_log)", "(SELECT max(seq) FROM event_log)"]
@@ -207,7 +215,7 @@ def main():
             quiet[:] = [state, time.monotonic()]
         return time.monotonic() - quiet[1] > 2
 
-    wait_until(is_quiet, lambda: f"not quiet: {quiet} of {source.count}:\n" + "\n".join(instance.log() for instance in instances))
+    wait_until(is_quiet, lambda: f"not quiet: {quiet} of {source.count}:\n" + "\n".join(instance.log() for instance in instances), 600)
     stop.set()
     for follower in followers:
         follower.join(30)
@@ -231,7 +239,7 @@ def main():
     burned = [row for row in alerted if row["rule"] == "Burned"]
     check("alerts about changes of the source", sorted(int(row["annotations"]["amount"].replace(",", "")) for row in burned), amounts)
     assert set(receiver.ids) == {row["webhookId"] for row in sent if row["receiver"] == "ops"}, "received and recorded deliveries differ"
-    assert all(follower.lost for follower in followers if not isinstance(follower, StreamFollower)), "no response was lost"
+    assert any(follower.lost for follower in followers), "no response was lost"
     print(f"{source.count} changes, {args.kills} kills, {takeovers} takeovers in {time.monotonic() - begun:.0f} s: {len(logged)} events, {len(alerted)} alerts, "
           f"{len(sent)} deliveries seen once and in order; {sum(f.lost for f in followers)} responses lost, {sum(f.failures for f in followers)} failed requests")
 
