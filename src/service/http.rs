@@ -71,7 +71,7 @@ impl Service {
 
     /// Adds the other paths, the fallbacks, and the layers for all responses.
     fn layered(&self, router: Router) -> Router {
-        let service = self.clone();
+        let (service, unknown_path, wrong_method) = (self.clone(), self.clone(), self.clone());
         let other_paths = Router::new()
             .route("/openapi.json", get(|headers: HeaderMap| async move { openapi_response(&headers) }))
             .route("/-/healthy", get(|| async { "healthy\n" }))
@@ -84,14 +84,18 @@ impl Service {
             .layer(CompressionLayer::new());
         router
             .merge(other_paths)
-            .fallback(|uri: Uri| async move {
-                Refusal::not_found(match LEGACY_ROUTES.iter().any(|route| route.path == uri.path()) {
+            .fallback(move |uri: Uri, headers: HeaderMap| async move {
+                let refusal = Refusal::not_found(match LEGACY_ROUTES.iter().any(|route| route.path == uri.path()) {
                     true => "weekly emission is only served on the legacy base URL, which `serve --legacy-listen` enables",
                     false => "unknown path; /openapi.json lists all paths",
-                })
+                });
+                unknown_path.refuse(refusal, MetadataShape::Full, &uri, &headers).await
             })
-            .method_not_allowed_fallback(|| async {
-                ([(header::ALLOW, "GET,HEAD")], Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: use GET"))
+            .method_not_allowed_fallback(move |uri: Uri, headers: HeaderMap| async move {
+                let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: use GET");
+                let is_legacy = LEGACY_ROUTES.iter().any(|route| route.path == uri.path());
+                let shape = if is_legacy { MetadataShape::DateOnly } else { MetadataShape::Full };
+                ([(header::ALLOW, "GET,HEAD")], wrong_method.refuse(refusal, shape, &uri, &headers).await)
             })
             .layer(SetResponseHeaderLayer::overriding(header::DATE, {
                 let clock = self.0.options.clock.clone();
@@ -164,6 +168,22 @@ impl Service {
                 let refusal = self.with_usage(refusal, &admitted, shape, now).await;
                 rejected(refusal, Some(admitted))
             }
+        }
+    }
+
+    /// Rejects a request that no route handles. A path of the API requires a valid key, like every request, and the rejection has its
+    /// credits. Other paths, such as `/favicon.ico`, do not.
+    async fn refuse(self, refusal: Refusal, shape: MetadataShape, uri: &Uri, headers: &HeaderMap) -> Refusal {
+        if !is_versioned(uri.path()) {
+            return refusal;
+        }
+        let now = self.0.options.clock.now();
+        match self.admit(key_of(headers), now).await {
+            Ok(admitted) => match self.0.key_gate.check_rate(&admitted, now) {
+                Ok(()) => self.with_usage(refusal, &admitted, shape, now).await,
+                Err(limited) => self.with_usage(limited, &admitted, shape, now).await,
+            },
+            Err(invalid) => invalid,
         }
     }
 
@@ -242,6 +262,12 @@ fn rejected(refusal: Refusal, admitted: Option<AdmittedKey>) -> BuiltResponse {
     let response = refusal.into_response();
     let bytes = response.body().size_hint().lower();
     BuiltResponse { response, bytes, admitted, is_charged: false }
+}
+
+/// Returns whether a path begins with a version, such as `/v5/`.
+fn is_versioned(path: &str) -> bool {
+    let version = path.strip_prefix("/v").and_then(|rest| rest.split('/').next());
+    version.is_some_and(|version| !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn key_of(headers: &HeaderMap) -> Option<&HeaderValue> {

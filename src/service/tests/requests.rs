@@ -57,6 +57,38 @@ async fn invalid_requests_are_rejected_with_the_reason() {
 }
 
 #[tokio::test]
+async fn unknown_paths_and_methods_require_a_key_and_have_its_credits() {
+    let service = small(options());
+    let key = service.add_key("desk", 5).unwrap();
+    let server = Server::start(service.router()).await;
+    assert_eq!(server.request_with("/v5/burn/alpha", Some(&key)).await.1["metadata"]["credit"]["used"], 1);
+    for method in [reqwest::Method::GET, reqwest::Method::POST] {
+        for path in ["/v5/burn/alpha", "/v5/burns/alpha", "/v9/burn/alpha", "/v1/unlocks", "/v2/emission"] {
+            if (method == reqwest::Method::GET) && path == "/v5/burn/alpha" {
+                continue;
+            }
+            let status = if path == "/v5/burn/alpha" { 405 } else { 404 };
+            let request = |key: &str| {
+                let request = server.http.request(method.clone(), format!("{}{path}", server.base)).header(KEY_HEADER, key);
+                async move {
+                    let response = request.send().await.unwrap();
+                    let status = response.status().as_u16();
+                    (status, serde_json::from_str::<Value>(&response.text().await.unwrap()).unwrap())
+                }
+            };
+            let (actual, body) = request(&key).await;
+            assert_eq!((actual, &body["statusCode"]), (status, &status.into()), "{method} {path}: {body}");
+            let credit = serde_json::json!({"used": 1, "limit": 5, "resetAt": "2026-02-01T00:00:00Z"});
+            assert_eq!(body["metadata"]["credit"], credit, "{method} {path}");
+            let (actual, body) = request("cw_wrong").await;
+            assert_eq!((actual, &body["metadata"]), (401, &Value::Null), "{method} {path}: {body}");
+        }
+    }
+    assert_eq!(server.request("/favicon.ico").await.0, 404);
+    assert_eq!(service.keys().unwrap()[0].used, 1, "rejections are free");
+}
+
+#[tokio::test]
 async fn old_versions_do_not_cover_ai_listed_tokens() {
     let server = Server::start(small(options()).legacy_router()).await;
     for path in ["/v1/unlock/events", "/v2/unlock/events", "/v1/daily-emission", "/v1/allocations"] {
