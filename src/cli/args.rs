@@ -35,6 +35,7 @@ use super::schema::SchemaArgs;
 use super::service::{ExportArgs, ImportArgs, KeysCommand, ServeArgs};
 use super::silence::SilenceCommand;
 use super::test::TestArgs;
+use super::token::TokenArgs;
 use super::upcoming::UpcomingArgs;
 use model::Timestamp;
 
@@ -120,6 +121,8 @@ pub(super) enum Command {
     Poll(PollArgs),
     /// List upcoming unlocks
     Upcoming(UpcomingArgs),
+    /// Show what is known about a token
+    Token(TokenArgs),
     /// List changes, newest first
     Changes(ChangesArgs),
     /// List alerts, most recently updated first

@@ -14,12 +14,12 @@ use serde_json::json;
 use super::bundled;
 use super::group::{check_glob, group_patterns, is_glob};
 use super::invocation::{routes_of, watch_of};
+use super::rule_source::read_rules;
 use super::terminal::ProgressBar;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time, print, shown, wait};
 use engine::{diff, pipeline::DispatchPolicy, removal::ProofPolicy};
 use model::config::{self, Config, Span, WatchSettings};
 use model::{Matcher, Silence, Timestamp, TokenNames, Watch, read_matchers, resolve_token};
-use rules::RuleFiles;
 use store::{Access, Store};
 use tools::backtest::{self, BacktestComparison, BacktestRun, BacktestSetup, BacktestSummary, History};
 use tools::simulate::{DeliverySetup, Pace};
@@ -34,8 +34,8 @@ const TIME_AFTER_LAST_VERSION: TimeDelta = TimeDelta::days(30);
 /// Show the messages that the rules would have sent, over recorded history, a data folder, or a folder of dated versions
 #[derive(Debug, Args)]
 pub(super) struct BacktestArgs {
-    /// Data folder (with tokens.json), or folder of versions (*.jsonl); default: the history in the database of the config, or the
-    /// bundled data while there is no database
+    /// Data folder (with tokens.json), folder of versions (*.jsonl), or `bundled` for three years of real corrections; default: the
+    /// history in the database of the config, or the bundled data while there is no database
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
     /// Start of the period; default: 90 days ago for recorded history, a year ago for a data folder, the first version for versions
@@ -47,7 +47,7 @@ pub(super) struct BacktestArgs {
     /// Folder of other rules to compare with
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
-    /// Folder of rules to use instead of those in the config
+    /// Folder of rules to use instead of those in the config, or `-` for one rule file on standard input
     #[arg(long, value_name = "DIR")]
     rules: Option<PathBuf>,
     /// Tokens to include: slugs, tickers, or globs, separated by commas
@@ -75,14 +75,14 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
         config.receivers.push(config::ReceiverSettings { name: ANYONE.to_owned(), ..config::ReceiverSettings::default() });
     }
     let files = match &args.rules {
-        Some(folder) => rules_in(folder)?,
+        Some(folder) => read_rules(folder)?,
         None => rules::read_files(&config.rules.paths, &loaded.base_dir),
     };
     let set = invocation.rules(files, &config)?;
     if set.rules.is_empty() {
         anyhow::bail!("no rules found: run `cliffwatch init` to write some, or pass --rules DIR");
     }
-    let other = args.against.as_deref().map(|folder| invocation.rules(rules_in(folder)?, &config)).transpose()?;
+    let other = args.against.as_deref().map(|folder| invocation.rules(read_rules(folder)?, &config)).transpose()?;
     let routes = routes_of(&config)?;
 
     let until = args.to.unwrap_or(now);
@@ -108,6 +108,7 @@ pub(super) fn run(args: &BacktestArgs, invocation: &Invocation) -> anyhow::Resul
         })?
     } else {
         let history = match &args.path {
+            Some(path) if is_bundled(path) => bundled::versions(args.from, until)?,
             Some(path) => History::read(path, args.from, until)?,
             None => {
                 anstream::eprintln!("there is no database yet: this backtest replays the bundled data");
@@ -146,6 +147,13 @@ fn selection(words: &[String], known: &[TokenNames], config: &Config) -> anyhow:
     let watch = watch_of(&WatchSettings { tokens, groups: config.watch.groups.clone(), ..WatchSettings::default() })
         .map_err(UsageError)?;
     Ok(watch)
+}
+
+/// The path that stands for the bundled versions of schedules, unless a folder has this name.
+const BUNDLED: &str = "bundled";
+
+fn is_bundled(path: &Path) -> bool {
+    path == Path::new(BUNDLED) && !path.exists()
 }
 
 /// Returns the period of the backtest.
@@ -215,13 +223,6 @@ fn silence(text: &str, known: &[TokenNames], from: Timestamp, to: Timestamp) -> 
         ends_at: to + TimeDelta::minutes(1),
         created_at: from,
     })
-}
-
-fn rules_in(folder: &Path) -> anyhow::Result<RuleFiles> {
-    if !folder.is_dir() {
-        return Err(UsageError(format!("{} is not a folder", shown(folder))).into());
-    }
-    Ok(rules::read_files(&["*.toml".to_owned()], folder))
 }
 
 async fn recorded_history(

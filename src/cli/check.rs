@@ -1,11 +1,14 @@
 //! `check`: reports all problems of config and rules.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 
+use super::rule_source::read_rules;
 use super::{Exit, Invocation, OutputFormat, UsageError, database_check::KnownFacts, print, rule_check, shown};
 use daemon::config::{self as loading, Environment};
 use daemon::database_url::{DatabaseUrlError, database_of};
-use model::{Diagnostic, DiagnosticLevel, config::Config, diagnostic, phrase, text::error_chain, text::harmless};
+use model::{Diagnostic, DiagnosticLevel, PositionTable, config::Config, diagnostic, phrase, text::error_chain, text::harmless};
 use store::{DatabaseLocation, ErrorKind, Store};
 
 /// Check config and rules, and report all problems
@@ -17,14 +20,27 @@ pub(super) struct CheckArgs {
     /// Skip the checks that read the database
     #[arg(long)]
     no_db: bool,
+    /// Folder of rules to check instead of those in the config, or `-` for one rule file on standard input; reports only their problems
+    #[arg(long, value_name = "DIR")]
+    rules: Option<PathBuf>,
+    /// Treat your positions as unknown, so that the result does not depend on them
+    #[arg(long)]
+    no_positions: bool,
 }
 
 pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
         return Err(UsageError("check does not support --format csv: use table or json".to_owned()).into());
     }
+    if let Some(source) = &check.rules {
+        return run_rules(source, check, invocation);
+    }
     let path = invocation.config_path();
-    let loaded = loading::load(path.as_deref(), &Environment::from_process());
+    let mut loaded = loading::load(path.as_deref(), &Environment::from_process());
+    if let Some(config) = loaded.config.as_mut().filter(|_| check.no_positions) {
+        config.watch.positions = PositionTable::default();
+    }
+    let loaded = loaded;
     let mut diagnostics = loaded.diagnostics.clone();
     let mut sources = loaded.sources.clone();
     let mut rules = None;
@@ -72,6 +88,38 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
                 }
                 _ => anstream::eprintln!("{what}: fix the config to check the rules"),
             }
+        }
+    }
+    Ok(exit_code(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))
+}
+
+/// Checks rules that are not in the config. Reports only the problems of these rules.
+///
+/// # Errors
+///
+/// Fails if the config has errors, or if the rules cannot be read.
+fn run_rules(source: &Path, check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
+    let (mut config, loaded) = invocation.load()?;
+    if check.no_positions {
+        config.watch.positions = PositionTable::default();
+    }
+    let checked = rule_check::check_files(read_rules(source)?, &config, invocation);
+    let known = if check.no_db { None } else { KnownFacts::read(&config, invocation) };
+    let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());
+    let mut diagnostics = rule_check::advise(&checked, &config, invocation, listed);
+    if let Some(known) = &known {
+        let warnings = known.check(&checked.set, &config, &loaded, invocation.clock.now());
+        diagnostics.extend(warnings.diagnostics.into_iter().filter(|found| checked.has_file(&found.file)));
+        for note in warnings.left_out {
+            anstream::eprintln!("note: {}", harmless(&note));
+        }
+    }
+    diagnostics.extend(checked.diagnostics);
+    match invocation.format {
+        OutputFormat::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &checked.sources))?)?,
+        _ => {
+            anstream::eprint!("{}", diagnostic::render(&diagnostics, &checked.sources, invocation.color));
+            anstream::eprintln!("{}", rule_count(checked.count, checked.sources.len()));
         }
     }
     Ok(exit_code(diagnostics.iter().map(|diagnostic| diagnostic.severity).max(), check.strict))

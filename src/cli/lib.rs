@@ -50,6 +50,7 @@ mod print;
 mod restore;
 mod routes;
 mod rule_check;
+mod rule_source;
 mod run;
 mod schema;
 mod secrets;
@@ -61,6 +62,7 @@ mod terminal;
 mod test;
 #[cfg(test)]
 mod tests;
+mod token;
 mod upcoming;
 
 use std::process::ExitCode;
@@ -146,6 +148,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Export(export) => service::export(&export, invocation),
         Command::Keys(keys) => service::keys(&keys, invocation),
         Command::Explain(explain) => wait(explain::run(&explain, invocation)),
+        Command::Token(token) => wait(token::run(&token, invocation)),
         Command::Upcoming(upcoming) => wait(upcoming::run(&upcoming, invocation)),
         Command::Changes(changes) => wait(changes::run(&changes, invocation)),
         Command::Alerts(alerts) => wait(alerts::run(&alerts, invocation)),

@@ -39,7 +39,7 @@ const MAX_DELIVERIES_CHECKED: u32 = 200;
 pub(super) struct NotifyArgs {
     #[command(subcommand)]
     command: Option<NotifyCommand>,
-    /// Receiver in the config
+    /// Receiver in the config; write `-- replay` for a receiver with the name `replay`
     #[arg(required = true)]
     receiver: Option<String>,
     /// Send the current digest, marked as a test

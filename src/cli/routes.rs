@@ -5,9 +5,13 @@ use serde::Serialize;
 
 use super::invocation::routes_of;
 use super::print::{self, Cell, Listing};
+use super::upcoming::find;
 use super::{Exit, Invocation, OutputFormat, UsageError};
+use daemon::database_url::may_exist;
 use engine::route::{GroupBy, Grouping, RouteTree};
-use model::{Labels, config::Span, text::harmless};
+use model::config::{Config, Span};
+use model::{Labels, TOKEN_LABEL, text::harmless};
+use store::Access;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RoutesCommand {
@@ -19,7 +23,7 @@ pub(super) enum RoutesCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct RouteTestArgs {
-    /// Labels of the alert, such as severity=critical
+    /// Labels of the alert, such as severity=critical or token=arbitrum (slug or ticker)
     #[arg(value_name = "LABEL=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
 }
@@ -43,15 +47,45 @@ pub(super) fn run(routes: &RoutesCommand, invocation: &Invocation) -> anyhow::Re
     let tree = routes_of(&config)?;
     match routes {
         RoutesCommand::Show => show(&tree, invocation),
-        RoutesCommand::Test(requested) => test(requested, &tree, invocation),
+        RoutesCommand::Test(requested) => test(requested, &config, &tree, invocation),
     }
 }
 
-fn test(test: &RouteTestArgs, tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
+/// Returns the labels with the slug instead of the ticker of a token, because alerts have the slug. Without known tokens, the text stays.
+///
+/// # Errors
+///
+/// Fails with a usage error if the label names no token or several.
+fn with_slug(mut labels: Labels, config: &Config, invocation: &Invocation) -> anyhow::Result<Labels> {
+    let Some(name) = labels.get(TOKEN_LABEL).filter(|name| !name.is_empty()).cloned() else { return Ok(labels) };
+    if !may_exist(&config.store) {
+        return Ok(labels);
+    }
+    let found = super::wait(async {
+        let store = match invocation.open(config, Access::Read).await {
+            Ok(store) => store,
+            Err(error) => {
+                // Routes can be tested on a machine that cannot reach the database.
+                anstream::eprintln!("warning: the token {} was not looked up: {}", harmless(&name), harmless(&error.to_string()));
+                return Ok(None);
+            }
+        };
+        let found = if store.token_names().await?.is_empty() { None } else { Some(find(&name, &store).await?) };
+        store.close().await?;
+        Ok(found)
+    })?;
+    if let Some(id) = found {
+        labels.insert(TOKEN_LABEL.to_owned(), id.to_string());
+    }
+    Ok(labels)
+}
+
+fn test(test: &RouteTestArgs, config: &Config, tree: &RouteTree, invocation: &Invocation) -> anyhow::Result<Exit> {
     let labels: Labels = test.labels.iter().cloned().collect();
     if labels.len() < test.labels.len() {
         return Err(UsageError("a label is given twice; pass each label once".to_owned()).into());
     }
+    let labels = with_slug(labels, config, invocation)?;
     let now = invocation.clock.now();
     let receivers: Vec<RoutedReceiver> = tree
         .route(&labels)

@@ -1,10 +1,13 @@
 //! Checks the rules of a config, and warns about rules that cannot work with the watched tokens and polled data.
 
 use super::{Invocation, invocation::receiver_names};
+use std::path::Path;
+
 use daemon::config::Loaded;
 use daemon::database_url::may_exist;
 use model::config::{Config, ScheduleSettings};
 use model::{Diagnostic, Resource, SourceText, Token, Watch};
+use rules::RuleFiles;
 use store::Access;
 
 /// The checked rules of a config.
@@ -35,8 +38,20 @@ pub(super) fn advise(
     rules::advise(&checked.set, &known)
 }
 
+impl CheckedRules {
+    /// Returns whether a file is one of the rule files.
+    pub fn has_file(&self, file: &Path) -> bool {
+        self.sources.iter().any(|source| source.file == file)
+    }
+}
+
+/// Checks the rules of a config.
 pub(super) fn check_rules(config: &Config, loaded: &Loaded, invocation: &Invocation) -> CheckedRules {
-    let files = rules::read_files(&config.rules.paths, &loaded.base_dir);
+    check_files(rules::read_files(&config.rules.paths, &loaded.base_dir), config, invocation)
+}
+
+/// Checks rule files in place of the files of a config.
+pub(super) fn check_files(files: RuleFiles, config: &Config, invocation: &Invocation) -> CheckedRules {
     let receivers = receiver_names(config);
     let around = rules::Surroundings { receivers: &receivers, groups: &config.watch.groups, now: invocation.clock.now() };
     let checked = rules::load(&files.files, &around);

@@ -50,6 +50,7 @@ use tower_http::{
 use access::AccessState;
 pub use access::{key_hash as access_key_hash, random_secret as fresh_token};
 use api::event_log::MAX_WAIT;
+pub use api::tokens::token_details;
 use daemon::app::AppHandle;
 use daemon::playground::Playground;
 use event_watch::EventWatch;

@@ -9,4 +9,4 @@
 mod http;
 pub mod ui;
 
-pub use http::{access_key_hash, fresh_token, serve, serve_waiting};
+pub use http::{access_key_hash, fresh_token, serve, serve_waiting, token_details};

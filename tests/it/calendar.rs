@@ -84,6 +84,28 @@ async fn calendar_changes_only_with_moved_resized_or_removed_events() {
     assert!(after_a_month.await.expect("read").iter().all(|row| !row.is_removed));
 }
 
+/// Subscribers only apply an update whose SEQUENCE is higher.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sequence_rises_with_each_of_two_moves_in_a_minute() {
+    let app = TestApp::start().await;
+    app.tick_and_deliver().await;
+    let sequence = |rows: &[CalendarRow]| {
+        let moved = text(&rows[2..3], &app);
+        let line = moved.lines().find_map(|line| line.trim_end().strip_prefix("SEQUENCE:"));
+        line.map_or(0, |number| number.parse::<u32>().expect("a number"))
+    };
+    let mut sequences = vec![sequence(&rows(&app).await)];
+    for (from, to) in [("2026-05-20T12:00:00Z", "2026-05-24T12:00:00Z"), ("2026-05-24T12:00:00Z", "2026-05-22T12:00:00Z")] {
+        app.edit(|edit| edit.move_event("alpha", time(from), time(to)));
+        app.clock.set(app.clock.now() + TimeDelta::seconds(20));
+        app.poll(Endpoint::UnlockEvents).await;
+        let moved = rows(&app).await;
+        assert_eq!(moved[2].row.tracked.record.interval().map(|of| of.start), Some(time(to)));
+        sequences.push(sequence(&moved));
+    }
+    assert!(sequences.is_sorted_by(|before, after| before < after), "{sequences:?}");
+}
+
 #[test]
 fn secret_links_are_printed_and_depend_on_the_token() {
     let workdir = crate::binary::Workdir::new();

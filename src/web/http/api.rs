@@ -9,7 +9,7 @@ pub(super) mod operations;
 mod replays;
 pub(super) mod silences;
 mod supply;
-mod tokens;
+pub(super) mod tokens;
 pub(super) mod upcoming;
 
 use axum::Router;

@@ -137,3 +137,75 @@ async fn failed_poll_is_reported_and_sets_the_exit_code() {
     assert_eq!(ran.code(), 1, "{}", ran.out);
     assert!(ran.out.contains("failed  unlock_events/alpha") && ran.out.contains("text/html"), "{}", ran.out);
 }
+
+/// Alerts have slugs, so a ticker in any command must be resolved, never compared.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_command_takes_a_slug_or_ticker_and_suggests_others() {
+    let fixture = Fixture::new(Time::Begin, AccessPolicy::Open).await;
+    fixture
+        .configure("[[receiver]]\nname = \"alpha-desk\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9/x\"\n[[route.routes]]\nmatchers = ['token=\"alpha\"']\nreceivers = [\"alpha-desk\"]\n");
+    let workdir = &fixture.workdir;
+    fixture
+        .service
+        .edit(|edit| {
+            edit.put_token(&item("gamma", "DUP"))?;
+            edit.put_token(&item("delta", "DUP"))
+        })
+        .expect("edited");
+    workdir.run(&format!("--now {BEGIN} poll")).ok();
+    let at = |line: &str| workdir.run(&format!("--now 2026-03-02T00:00:00Z {line}"));
+    // The token comes last.
+    let commands = [
+        "upcoming",
+        "token",
+        "changes --token",
+        "alerts --token",
+        "accept",
+        "explain BigCliffAhead",
+        "explain --why-not",
+        "backtest --tokens",
+        "backtest --silence token=",
+        "silence add --comment x --for 1h --dry-run token=",
+        "routes test token=",
+        "new rule --about cliffs --dry-run --tokens",
+    ];
+    for command in commands {
+        let with = |token: &str| at(&format!("{command}{}{token}", if command.ends_with('=') { "" } else { " " }));
+        let (slug, ticker) = (with("alpha"), with("alp"));
+        assert_eq!((slug.code(), &slug.out), (ticker.code(), &ticker.out), "{command}: {}", ticker.err);
+        assert_ne!(ticker.code(), 2, "{command}: {}", ticker.err);
+        let ambiguous = with("DUP");
+        assert_eq!(ambiguous.code(), 2, "{command}: {}", ambiguous.out);
+        assert!(ambiguous.err.contains("gamma") && ambiguous.err.contains("delta"), "{command}: {}", ambiguous.err);
+        let unknown = with("alpah");
+        assert_eq!(unknown.code(), 2, "{command}: {}", unknown.out);
+        assert!(unknown.err.contains("alpha"), "{command}: {}", unknown.err);
+    }
+    assert!(at("routes test token=ALP").ok().contains("alpha-desk"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn receiver_with_the_name_of_a_subcommand_can_be_tested() {
+    let fixture = Fixture::new(Time::Begin, AccessPolicy::Open).await;
+    let hook = fixture.hook_address;
+    fixture.configure(&format!("[[receiver]]\nname = \"replay\"\ntype = \"webhook\"\nurl = \"http://{hook}/hook\"\n"));
+    let ran = fixture.workdir.run(&format!("--now {BEGIN} notify -- replay"));
+    assert!(ran.ok().contains("replay: delivered"));
+    let replayed = fixture.workdir.run(&format!("--now {BEGIN} notify replay replay --since 2026-02-01"));
+    assert!(replayed.ok().contains("message"));
+}
+
+#[test]
+fn backtest_without_a_database_replays_bundled_data() {
+    let workdir = Workdir::new();
+    workdir.write("cliffwatch.toml", "[store]\npath = \"test.db\"\n");
+    workdir.write("rules/test.toml", RULES);
+    let ran = workdir.run(&format!("--now {BEGIN} backtest --format json"));
+    assert!(ran.err.contains("there is no database yet"), "{}", ran.err);
+    let played = ran.json();
+    assert!(played["messages"].as_array().is_some_and(|messages| messages.len() > 10), "{}", played["summary"]);
+    let corrections = workdir.run(&format!("--now {BEGIN} backtest bundled --format json")).json();
+    let moved = |message: &&Value| message.to_string().contains("rescheduled");
+    assert!(corrections["messages"].as_array().expect("a list").iter().filter(moved).count() >= 5, "{}", corrections["summary"]);
+    assert!(!workdir.path("test.db").exists(), "a backtest creates no database");
+}

@@ -21,9 +21,10 @@ use crate::http::request_limits::ReadDeps;
 use daemon::token_names::find_token;
 use daemon::view::PositionView;
 use model::{
-    Endpoint, Record, Resource, SUPPLY_WINDOWS, SeenTokens, SupplyAhead, Timestamp, Token, TokenFilter, TokenSnapshot, TokenSort,
-    TokenSummary, TokenSupply, Watch, supply_windows,
+    Endpoint, Record, Resource, SUPPLY_WINDOWS, SeenTokens, SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenSnapshot,
+    TokenSort, TokenSummary, TokenSupply, Watch, supply_windows,
 };
+use store::{Store, StoreError};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -136,24 +137,40 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, WebError> {
     let id = find_token(&deps.app.store, &id).await?;
-    let snapshot = deps.app.store.tokens(vec![id.clone()], Resource::ALL.to_vec()).await?.pop();
-    let Some(snapshot) = snapshot else { return Err(WebError::new(ErrorCode::UnknownToken, "no token has this slug or ticker")) };
-    let now = deps.app.clock.now();
-    let supply = deps.app.store.token_supply(id.clone(), now, supply_windows(now)).await?;
+    let watch = visitor.watch(&deps.app.live.load().watch);
+    match token_details(&deps.app.store, &watch, id, &Resource::ALL, deps.app.clock.now()).await? {
+        Some(details) => Ok(Json(details).into_response()),
+        None => Err(WebError::new(ErrorCode::UnknownToken, "no token has this slug or ticker")),
+    }
+}
+
+/// Returns the JSON of a token with its records of some types. `None` if the database does not have the token. `watch` has no positions
+/// if the reader must not see them.
+///
+/// # Errors
+///
+/// Fails if the database cannot be read.
+pub async fn token_details(
+    store: &Store,
+    watch: &Watch,
+    id: TokenId,
+    resources: &[Resource],
+    now: Timestamp,
+) -> Result<Option<Value>, StoreError> {
+    let Some(snapshot) = store.tokens(vec![id.clone()], resources.to_vec()).await?.pop() else { return Ok(None) };
+    let supply = store.token_supply(id.clone(), now, supply_windows(now)).await?;
     let supply = supply.unwrap_or_else(|| TokenSupply::unread(SUPPLY_WINDOWS.len()));
-    let live = deps.app.live.load();
-    let watched = live.watch.covers(&id);
-    let token = visitor.watch(&live.watch).placed(snapshot.token.clone());
-    let mut json = token_json(&token, watched, &snapshot);
+    let token = watch.placed(snapshot.token.clone());
+    let mut json = token_json(&token, watch.covers(&id), &snapshot, resources);
     json["ahead"] = serde_json::to_value(AheadView::of(&supply, token.market_cap(), now)).unwrap_or_default();
     json["linearPerDay"] = supply.linear_per_day().into();
     if let Some(position) = PositionView::of(&token, supply.price.map(|price| price.usd), None) {
         json["position"] = serde_json::to_value(position).unwrap_or_default();
     }
-    Ok(Json(json).into_response())
+    Ok(Some(json))
 }
 
-fn token_json(token: &Token, watched: bool, snapshot: &TokenSnapshot) -> Value {
+fn token_json(token: &Token, watched: bool, snapshot: &TokenSnapshot, resources: &[Resource]) -> Value {
     let feeds: Vec<FeedView> = snapshot
         .feeds
         .iter()
@@ -166,8 +183,8 @@ fn token_json(token: &Token, watched: bool, snapshot: &TokenSnapshot) -> Value {
         })
         .collect();
     let mut records = Map::new();
-    for resource in Resource::ALL {
-        let values = snapshot.records_of(resource).map(|tracked| record_json(&tracked.record)).collect();
+    for resource in resources {
+        let values = snapshot.records_of(*resource).map(|tracked| record_json(&tracked.record)).collect();
         records.insert(resource.as_str().to_owned(), Value::Array(values));
     }
     json!({
