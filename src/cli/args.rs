@@ -175,6 +175,11 @@ pub(super) enum Command {
     Fields(FieldsArgs),
     /// Print the JSON Schema of a config, rule, or test file, or of a webhook message
     Schema(SchemaArgs),
+    /// Serve read-only tools for assistants over the Model Context Protocol
+    #[command(
+        after_help = "The client starts this command and talks to it over standard input and output. Nothing is changed, and neither positions nor secrets are shown."
+    )]
+    Mcp,
     /// Print a completion script for a shell
     Completions {
         /// Name of the shell

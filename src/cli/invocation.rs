@@ -19,6 +19,8 @@ pub(super) struct Invocation {
     /// Whether diagnostics on standard error are colored.
     pub color: bool,
     pub verbose: u8,
+    /// Whether the clock is the system clock. `false` with `--now`.
+    pub is_real_time: bool,
     /// Whether a command may change a database that was used at the real time. `false` with `--now`, unless `--commit` is set.
     pub may_change_live_database: bool,
     pub clock: Clock,

@@ -40,6 +40,7 @@ mod healthcheck;
 mod init;
 mod invocation;
 mod man;
+mod mcp;
 mod new;
 mod notify;
 mod outbox;
@@ -97,6 +98,7 @@ pub fn main() -> ExitCode {
         format: cli.global.format,
         color: anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never,
         verbose: cli.global.verbose,
+        is_real_time: cli.global.now.is_none(),
         // `--commit` is only valid with `--now`.
         may_change_live_database: cli.global.now.is_none() || cli.global.commit,
         clock: cli.global.now.map_or_else(Clock::system, Clock::manual),
@@ -128,6 +130,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Test(test) => test::run(&test, invocation),
         Command::Backtest(backtest) => backtest::run(&backtest, invocation),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
+        Command::Mcp => wait(mcp::run(invocation)),
         Command::Man(man) => man::run(&man, Cli::command()),
         Command::Routes(routes) => routes::run(&routes, invocation),
         Command::Silence(silence) => wait(silence::run(&silence, invocation)),

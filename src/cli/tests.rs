@@ -16,7 +16,10 @@ fn command_line_definition_is_valid() {
 fn help_lists_every_command() {
     let mut command = Cli::command().term_width(100);
     let mut golden = command.render_long_help().to_string();
-    for name in ["check", "plan", "upcoming", "changes", "alerts", "poll", "notify", "init", "backup", "demo", "serve", "man"] {
+    for name in [
+        "check", "plan", "upcoming", "changes", "alerts", "poll", "notify", "init", "backup", "demo", "serve", "man", "token",
+        "mcp",
+    ] {
         let sub = command.find_subcommand_mut(name).expect("a command");
         golden.push_str(&format!("\n━━ {name}\n{}", sub.clone().term_width(100).render_help()));
     }

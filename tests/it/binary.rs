@@ -7,6 +7,7 @@ mod dialogue;
 mod dry_run;
 mod first_minutes;
 mod inspect;
+mod mcp;
 mod message_types;
 mod outages;
 mod program;

@@ -20,6 +20,7 @@ fn responding(response: &'static str) -> String {
 
 fn checked(address: String) -> anyhow::Result<Exit> {
     let invocation = Invocation {
+        is_real_time: false,
         may_change_live_database: true,
         config: None,
         format: super::super::OutputFormat::Table,

@@ -7,6 +7,7 @@ fn workdir() -> (tempfile::TempDir, Invocation) {
     let config = "[watch]\ntokens = [\"*\"]\ngroups = { portfolio = [\"arbitrum\", \"aptos\"] }\n[store]\npath = \"none.db\"\n";
     fs::write(folder.path().join("cliffwatch.toml"), config).expect("written");
     let invocation = Invocation {
+        is_real_time: false,
         may_change_live_database: true,
         config: Some(folder.path().join("cliffwatch.toml")),
         format: crate::OutputFormat::Table,

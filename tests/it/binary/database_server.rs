@@ -47,7 +47,7 @@ impl Systemd {
 }
 
 /// Points the config at a database on a server, and the pages at a port that is known while the daemon waits.
-fn use_server(fixture: &Fixture, database: u16, pages: u16) {
+pub(super) fn use_server(fixture: &Fixture, database: u16, pages: u16) {
     let config = fs::read_to_string(fixture.workdir.path("cliffwatch.toml")).expect("read");
     let config = config
         .replace("path = \"test.db\"", &format!("url = \"postgres://postgres@127.0.0.1:{database}/postgres\""))
