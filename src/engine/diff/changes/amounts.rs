@@ -243,7 +243,7 @@ fn resize(
     change.to = to.map(Fact::Amount);
     change.ratio = ratio_of(from, to);
     change.amount = amount_of_difference(change);
-    explanation.clauses = vec![resized_clause(compared, tranches, (from, to))];
+    explanation.clauses = resized_clauses(compared, tranches, (from, to));
 }
 
 fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<ChangeExplanation> {
@@ -301,20 +301,38 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns the clause about changed amounts. `total` is the total of the whole event or series, before and after.
-fn resized_clause(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Option<f64>, Option<f64>)) -> ChangeClause {
-    let timeline = compared.timeline;
-    let (old, new) = (tranches.all_old(), tranches.all_new());
-    let from = known_sum(old.iter().filter_map(|i| timeline.old[*i].amount));
-    let to = known_sum(new.iter().filter_map(|j| timeline.new[*j].amount));
+/// Returns the clauses about changed amounts. `total` is the total of the whole event or series, before and after. Allocations that were
+/// taken out of an event, or added to it, have clauses of their own next to those whose amounts changed.
+fn resized_clauses(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Option<f64>, Option<f64>)) -> Vec<ChangeClause> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let amounts = |set: &TrancheSet| {
+        let from = known_sum(set.all_old().iter().filter_map(|i| old[*i].amount));
+        (from, known_sum(set.all_new().iter().filter_map(|j| new[*j].amount)))
+    };
+    let (from, to) = amounts(tranches);
     let others = total.0.zip(total.1).map(|(before, after)| (before - from.unwrap_or(0.0), after - to.unwrap_or(0.0)));
     let rest =
         others.filter(|(before, after)| close(*before, *after, tolerances::TOTAL) && *after > 1e-9 * total.1.unwrap_or(0.0));
-    ChangeClause::Resized {
-        tranches: tranches_change(compared, &old, &new),
-        ratio: ratio_of(from, to),
-        rest: rest.map(|(_, after)| after),
+
+    let before: BTreeSet<&str> = tranches.all_old().into_iter().map(|i| old[i].series).collect();
+    let after: BTreeSet<&str> = tranches.all_new().into_iter().map(|j| new[j].series).collect();
+    let (taken_out, kept_old) = tranches.unpaired_old.iter().partition(|i| !after.contains(old[**i].series));
+    let (added, kept_new) = tranches.unpaired_new.iter().partition(|j| !before.contains(new[**j].series));
+    let parts = [
+        TrancheSet { pairs: tranches.pairs.clone(), unpaired_old: kept_old, unpaired_new: kept_new },
+        TrancheSet { unpaired_old: taken_out, ..TrancheSet::default() },
+        TrancheSet { unpaired_new: added, ..TrancheSet::default() },
+    ];
+    let clause = |part: &TrancheSet| {
+        let (from, to) = amounts(part);
+        let tranches = tranches_change(compared, &part.all_old(), &part.all_new());
+        ChangeClause::Resized { tranches, ratio: ratio_of(from, to), rest: None }
+    };
+    let mut clauses: Vec<ChangeClause> = parts.iter().filter(|part| !part.is_empty()).map(clause).collect();
+    if let Some(ChangeClause::Resized { rest: of_last, .. }) = clauses.last_mut() {
+        *of_last = rest.map(|(_, after)| after);
     }
+    clauses
 }
 
 /// Returns the sum of the differences of the named allocations, each without its sign.

@@ -360,3 +360,15 @@ fn each_allocation_with_another_form_and_total_has_its_own_text() {
         assert!(change.summary.contains(text), "{}", change.summary);
     }
 }
+
+#[test]
+fn allocation_that_is_taken_out_of_an_unlock_is_named_next_to_a_resized_one() {
+    let with = |amounts: &[(&str, f64)]| [event("2026-05-16", amounts), event("2026-08-16", &[("Seed", 100.0)])];
+    let before = with(&[("Farm", 150.0), ("Sale", 20.0), ("Sale", 20.0), ("Seed", 100.0)]);
+    let change = only(changes_of(&before, &with(&[("Farm", 144.3), ("Sale", 20.0), ("Seed", 100.0)])), ChangeKind::Resized);
+    assert_eq!(
+        change.summary,
+        "Farm resized from 150 to 144.30 (-3.8%), on 16 May 2026; Sale (20) taken out of the unlock on 16 May 2026; the other 120 of that \
+         unlock are unchanged"
+    );
+}
