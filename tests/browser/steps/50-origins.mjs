@@ -1,7 +1,7 @@
 // Checks pages with another origin: the API is open to the origin in the config, and closed to others. The pages of the daemon are closed to both.
 async function requests({ base, token }) {
   const authorized = { authorization: `Bearer ${token}` };
-  const silence = { matchers: ["token=origins"], author: "desk", comment: "from another origin", duration: "1h" };
+  const silence = { matchers: ["alertname=Origins"], author: "desk", comment: "from another origin", duration: "1h" };
   const post = { method: "POST", headers: { ...authorized, "content-type": "application/json", "idempotency-key": "origins-1" }, body: JSON.stringify(silence) };
   const attempt = async (path, options) => {
     try {
@@ -12,7 +12,7 @@ async function requests({ base, token }) {
   };
   const stream = () => new Promise((resolve) => {
     const events = new EventSource(`${base}/events?after=0`);
-    events.addEventListener("change", () => { events.close(); resolve({ status: "event" }); });
+    events.onopen = () => { events.close(); resolve({ status: "open" }); };
     events.onerror = () => { events.close(); resolve({ status: "TypeError" }); };
   });
   return {
@@ -35,7 +35,7 @@ export default async function (t) {
     const page = await t.page({ others: [t.control, other], expects: ["CORS", "net::ERR_FAILED", "Failed to load resource", "MIME type"] });
     await page.goto(`${desk}/desk`);
     const found = await page.evaluate(requests, { base: t.base, token: t.token });
-    const expected = { list: 200, cached: 304, missing: 404, anonymous: 401, created: 201, repeated: 201, events: "event" };
+    const expected = { list: 200, cached: 304, missing: 404, anonymous: 401, created: 201, repeated: 201, events: "open" };
     for (const [name, { status }] of Object.entries(found)) {
       const wanted = (isAllowed && expected[name]) || "TypeError";
       t.check(status === wanted, `${name} from ${desk}: ${status} instead of ${wanted}`);
