@@ -27,6 +27,9 @@ const MAX_COMBINED: usize = 12;
 /// whole.
 const MIN_BALANCED_SHARE: f64 = 0.5;
 
+/// The minimum number of tranches of an allocation that others replace with at least as many tokens.
+const MIN_REPLACED: usize = 2;
+
 /// The minimum ratio of the smaller total to the larger one of an allocation that vests in the other form.
 const MIN_TOTAL_OF_OTHER_FORM: f64 = 0.5;
 
@@ -95,6 +98,11 @@ fn has_new_schedule(name: &str, links: &Links, timeline: &Timeline<'_>, toleranc
     if removed.len() >= MIN_SERIES && are_balanced(of_removed, gained + of_added)
         || added.len() >= MIN_SERIES && are_balanced(of_added, lost + of_removed)
     {
+        return true;
+    }
+    // If no tokens are lost, two tranches are enough.
+    let keeps_tokens = lost == 0.0 && gained + of_added >= of_removed;
+    if keeps_tokens && removed.len() >= MIN_REPLACED && are_balanced(of_removed, gained + of_added) {
         return true;
     }
     // Only tranches before the first changed one may have stayed.

@@ -38,6 +38,17 @@ fn fewer_tranches_that_all_grew_are_one_resize() {
 }
 
 #[test]
+fn two_larger_tranches_instead_of_four_need_no_removal_proof() {
+    let vested = monthly("2024-04-02", 12, &[("Team", 1.7)]);
+    let before = [vested.clone(), monthly("2026-05-02", 4, &[("Team", 1.7)])].concat();
+    let later = |day: &str| event(day, &[("Team", 3.57)]);
+    let first = diff(&known(&before), &[vested, vec![later("2026-06-02"), later("2026-08-02")]].concat());
+    let change = only(first.changes, ChangeKind::Resized);
+    let pace = "in 2 cliffs of 3.57 instead of 1.70 per month; 7.14 tokens in total instead of 6.80";
+    assert_eq!(change.summary, format!("Team: starts on 2 Jun 2026 instead of 2 May 2026, {pace}"));
+}
+
+#[test]
 fn other_form_with_another_total_is_no_removal_next_to_a_true_one() {
     let before = [
         event_at(time("2027-03-05"), vec![cliff("Team", 195.0)], vec![linear("Investors", "2027-03-05", "2029-03-05", 230.0)]),
