@@ -37,8 +37,17 @@ struct FlowRow {
     net: Option<f64>,
 }
 
-/// A burn or a buyback: its time, its tokens, and its value in USD.
-type Sizes = Vec<(Timestamp, Option<f64>, Option<f64>)>;
+type PastFlows = Vec<PastFlow>;
+
+/// A burn or a buyback.
+#[derive(Clone, Copy, Debug)]
+struct PastFlow {
+    at: Timestamp,
+    /// Tokens.
+    amount: Option<f64>,
+    /// USD.
+    value: Option<f64>,
+}
 
 impl FlowCard {
     /// `None` if nothing is released, burned, or bought back in these months.
@@ -55,7 +64,7 @@ impl FlowCard {
         }
         let (months, rows): (Vec<FlowMonth>, Vec<FlowRow>) = all.into_iter().unzip();
         let has_emission = months.iter().any(|month| month.emission > 0.0);
-        let has = |sizes: &Option<Sizes>| sizes.as_ref().is_some_and(|sizes| !sizes.is_empty());
+        let has = |flows: &Option<PastFlows>| flows.as_ref().is_some_and(|flows| !flows.is_empty());
         Some(Self { chart: draw(&months, now)?, rows, has_emission, has_burns: has(&burns), has_buybacks: has(&buybacks) })
     }
 }
@@ -63,7 +72,7 @@ impl FlowCard {
 fn row(
     first: NaiveDate,
     curves: &[Curve],
-    (burns, buybacks): (&Option<Sizes>, &Option<Sizes>),
+    (burns, buybacks): (&Option<PastFlows>, &Option<PastFlows>),
     now: Timestamp,
 ) -> (FlowMonth, FlowRow) {
     let at = midnight(first);
@@ -74,11 +83,11 @@ fn row(
     let is_current = at <= now && now < until;
     let is_past = at <= now;
     // An unknown part makes the sum unknown.
-    let sum = |sizes: &Option<Sizes>, value: fn(&(Timestamp, Option<f64>, Option<f64>)) -> Option<f64>| {
-        let sizes = sizes.as_ref().filter(|_| is_past)?;
-        sizes.iter().filter(|(time, ..)| (at..until).contains(time)).map(value).sum::<Option<f64>>()
+    let sum = |flows: &Option<PastFlows>, value: fn(&PastFlow) -> Option<f64>| {
+        let flows = flows.as_ref().filter(|_| is_past)?;
+        flows.iter().filter(|flow| (at..until).contains(&flow.at)).map(value).sum::<Option<f64>>()
     };
-    let (burned, bought_back) = (sum(burns, |size| size.1), sum(buybacks, |size| size.1));
+    let (burned, bought_back) = (sum(burns, |flow| flow.amount), sum(buybacks, |flow| flow.amount));
     // Without the current month's end, its emission so far counts.
     let so_far = if is_current { total(now) - total(just_before(at)) } else { emission };
     let net_of_burns = burned.map(|burned| so_far - burned);
@@ -91,7 +100,7 @@ fn row(
         emission,
         burned,
         bought_back,
-        bought_back_value: sum(buybacks, |size| size.2),
+        bought_back_value: sum(buybacks, |flow| flow.value),
         net_of_burns,
         net,
     };
@@ -99,16 +108,22 @@ fn row(
 }
 
 /// Returns the burns or buybacks. `None` if the feed was never read and no record is known.
-fn past(snapshot: &TokenSnapshot, resource: Resource, endpoint: Endpoint) -> Option<Sizes> {
+fn past(snapshot: &TokenSnapshot, resource: Resource, endpoint: Endpoint) -> Option<PastFlows> {
     let known = |number: Option<f64>| number.filter(|number| number.is_finite() && *number >= 0.0);
-    let size = |record: &Record| match record {
-        Record::Burn(burn) => Some((burn.burn_date.copied()?, known(burn.amount.copied()), known(burn.value.copied()))),
-        Record::Buyback(buyback) => {
-            Some((buyback.buyback_date.copied()?, known(buyback.token_amount.copied()), known(buyback.value.copied())))
-        }
+    let flow = |record: &Record| match record {
+        Record::Burn(burn) => Some(PastFlow {
+            at: burn.burn_date.copied()?,
+            amount: known(burn.amount.copied()),
+            value: known(burn.value.copied()),
+        }),
+        Record::Buyback(buyback) => Some(PastFlow {
+            at: buyback.buyback_date.copied()?,
+            amount: known(buyback.token_amount.copied()),
+            value: known(buyback.value.copied()),
+        }),
         _ => None,
     };
-    let sizes: Sizes = snapshot.records_of(resource).filter_map(|tracked| size(&tracked.record)).collect();
+    let flows: PastFlows = snapshot.records_of(resource).filter_map(|tracked| flow(&tracked.record)).collect();
     let is_read = snapshot.feed(endpoint).is_some_and(|feed| feed.read_at.is_some());
-    (is_read || !sizes.is_empty()).then_some(sizes)
+    (is_read || !flows.is_empty()).then_some(flows)
 }
