@@ -179,11 +179,7 @@ impl TokenPage {
         let facts = SupplyBreakdown::of(snapshot, supply);
         let mut upcoming = upcoming(snapshot, facts.circulating, now);
         let upcoming_total = upcoming.len();
-        let cliffs: Vec<Interval> = events
-            .iter()
-            .filter(|event| event.cliff_amount().is_some_and(|amount| amount > 0.0))
-            .filter_map(|event| event.interval())
-            .collect();
+        let cliffs = cliff_dates(&events);
         let cliff = |has_passed: bool| {
             upcoming.iter().filter(move |row: &&UpcomingUnlock| row.is_cliff && row.unconfirmed.is_some() == has_passed)
         };
@@ -295,6 +291,11 @@ fn time_until(unlock: &UnlockView) -> String {
         (Precision::Month | Precision::ToBeDetermined, _) | (_, None) => String::new(),
         (precision, Some(days)) => phrase::time_until(days.max(0.0), precision).unwrap_or_default(),
     }
+}
+
+fn cliff_dates(events: &[&UnlockEvent]) -> Vec<Interval> {
+    let has_amount = |event: &&&UnlockEvent| event.cliff_amount().is_some_and(|amount| amount > 0.0);
+    events.iter().filter(has_amount).filter_map(|event| event.interval()).collect()
 }
 
 fn next_cliff(snapshot: &TokenSnapshot, now: Timestamp) -> Option<NextCliff> {

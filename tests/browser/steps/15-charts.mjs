@@ -206,7 +206,8 @@ async function compare(t, page) {
 }
 
 export default async function (t) {
-  const page = await t.page();
+  // Chromium warns about the steps that count the pixels of a canvas.
+  const page = await t.page({ expects: ["Canvas2D: Multiple readback"] });
   await byPointer(t, page);
   await byKeyboard(t, page);
   await toggles(t, page);

@@ -68,14 +68,14 @@ async fn stored_data_is_printed_as_table_json_and_csv() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn positions_are_listed_only_on_request() {
     let fixture = Fixture::new(Time::Begin, AccessPolicy::Open).await;
-    fixture.configure("[watch.positions]\nALP = 250000\nnobody = 1\n");
+    fixture.configure("[watch.positions]\nALP = 250000\nunlisted = 1\n");
     let workdir = &fixture.workdir;
     workdir.run(&format!("--now {BEGIN} poll"));
     let listed = |options: &str| workdir.run(&format!("--now {BEGIN} upcoming alpha {options}"));
     let plain = listed("--format json").json();
     assert!(plain[0].get("position").is_none(), "{plain:#}");
     let shown = listed("--positions --format json");
-    assert!(shown.err.contains("a position is not used: ") && shown.err.contains("nobody"), "{}", shown.err);
+    assert!(shown.err.contains("a position is not used: ") && shown.err.contains("unlisted"), "{}", shown.err);
     let rows = shown.json();
     let (amount, multiple) = (rows[0]["cliffAmount"].as_f64().expect("tokens"), &rows[0]["position"]["unlockMultiple"]);
     assert_eq!((&rows[0]["position"]["amount"], multiple), (&json!(250_000.0), &json!(amount / 250_000.0)), "{rows:#}");

@@ -53,7 +53,7 @@ fn each_period_has_the_share_of_each_token() {
 }
 
 #[test]
-fn a_token_that_was_never_read_has_no_share() {
+fn unread_token_has_no_share() {
     let by = ComparedBy::default();
     let mut unread = token("b", "BBB", "2026-03-10T00:00:00Z", 1.0, by);
     unread.supply = TokenSupply::unread(windows(by, time(NOW)).len());
