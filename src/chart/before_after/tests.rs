@@ -1,7 +1,6 @@
 use super::*;
 use crate::curve::curves;
 use model::wire::UnlockEvent;
-use testkit::time;
 
 fn cliffs(dates: &[&str]) -> Vec<Curve> {
     let event = |date: &&str| -> UnlockEvent {
