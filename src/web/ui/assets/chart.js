@@ -123,7 +123,8 @@
     });
     if (hasFormer) {
       const item = legend.appendChild(element("li", "line fixed"));
-      item.appendChild(element("span", "name", figure.dataset.formerLabel ?? "before"));
+      const name = item.appendChild(element("span", "name", figure.dataset.formerLabel ?? "before"));
+      name.title = name.textContent;
       values.push(item.appendChild(element("span", "value num")));
     }
 
