@@ -196,6 +196,12 @@ async fn check_next_to_a_daemon(python: &std::ffi::OsStr, fixture: &Fixture) {
     let daemon = fixture.workdir.start("run", &[]);
     let address = daemon.address();
     fixture.until_notified("BigCliffAhead", &daemon);
+    // The first message may precede the linear unlocks.
+    let count = async || {
+        let rows: Value = serde_json::from_str(&get(&address, "/api/v1/upcoming?token=alpha").await).expect("JSON");
+        rows.as_array().map(Vec::len)
+    };
+    outages::until_async("all unlocks", async || count().await == Some(5)).await;
     let calls = [
         ("upcoming", json!({"tokens": ["ALP"]})),
         ("token", json!({"token": "ALP"})),

@@ -89,7 +89,7 @@ async fn restart_polls_what_failed_before() {
     assert_eq!(daemon.stop().code(), 0);
 }
 
-async fn until_async(what: &str, is_so: impl AsyncFn() -> bool) {
+pub(super) async fn until_async(what: &str, is_so: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     while !is_so().await {
         assert!(Instant::now() < deadline, "{what}: not in {WAIT_TIMEOUT:?}");
