@@ -13,14 +13,14 @@ const MAX_TEXTS: usize = 50;
 #[derive(Clone, Copy)]
 pub(super) struct ToolParameter {
     pub name: &'static str,
-    kind: ParameterKind,
+    kind: ToolParameterKind,
     pub target: ParameterTarget,
     pub is_required: bool,
     description: &'static str,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum ParameterKind {
+pub(super) enum ToolParameterKind {
     Text,
     Texts,
     /// One of these words.
@@ -51,7 +51,7 @@ pub(super) enum ParameterValue {
 }
 
 impl ToolParameter {
-    pub const fn new(name: &'static str, kind: ParameterKind, target: ParameterTarget, description: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: ToolParameterKind, target: ParameterTarget, description: &'static str) -> Self {
         Self { name, kind, target, is_required: false, description }
     }
 
@@ -62,11 +62,11 @@ impl ToolParameter {
     pub fn schema(&self) -> Value {
         let text = json!({"type": "string", "minLength": 1, "maxLength": MAX_TEXT_BYTES});
         let mut schema = match self.kind {
-            ParameterKind::Text => text,
-            ParameterKind::Texts => json!({"type": "array", "items": text, "maxItems": MAX_TEXTS}),
-            ParameterKind::Word(words) => json!({"type": "string", "enum": words}),
-            ParameterKind::Count(max) => json!({"type": "integer", "minimum": 1, "maximum": max}),
-            ParameterKind::Rule => json!({"type": "string", "minLength": 1, "maxLength": MAX_RULE_BYTES}),
+            ToolParameterKind::Text => text,
+            ToolParameterKind::Texts => json!({"type": "array", "items": text, "maxItems": MAX_TEXTS}),
+            ToolParameterKind::Word(words) => json!({"type": "string", "enum": words}),
+            ToolParameterKind::Count(max) => json!({"type": "integer", "minimum": 1, "maximum": max}),
+            ToolParameterKind::Rule => json!({"type": "string", "minLength": 1, "maxLength": MAX_RULE_BYTES}),
         };
         schema["description"] = self.description.into();
         schema
@@ -84,14 +84,14 @@ impl ToolParameter {
             text.map(str::to_owned).ok_or_else(|| expected(&format!("a text of 1 to {max} bytes")))
         };
         let texts = match self.kind {
-            ParameterKind::Text => vec![text(value, MAX_TEXT_BYTES)?],
-            ParameterKind::Rule => vec![text(value, MAX_RULE_BYTES)?],
-            ParameterKind::Texts => {
+            ToolParameterKind::Text => vec![text(value, MAX_TEXT_BYTES)?],
+            ToolParameterKind::Rule => vec![text(value, MAX_RULE_BYTES)?],
+            ToolParameterKind::Texts => {
                 let items = value.as_array().filter(|items| items.len() <= MAX_TEXTS);
                 let items = items.ok_or_else(|| expected(&format!("a list of at most {MAX_TEXTS} texts")))?;
                 items.iter().map(|item| text(item, MAX_TEXT_BYTES)).collect::<Result<_, _>>()?
             }
-            ParameterKind::Word(words) => {
+            ToolParameterKind::Word(words) => {
                 let given = value.as_str().unwrap_or_default();
                 if !words.contains(&given) {
                     let near = model::closest(given, words.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
@@ -99,7 +99,7 @@ impl ToolParameter {
                 }
                 vec![given.to_owned()]
             }
-            ParameterKind::Count(max) => {
+            ToolParameterKind::Count(max) => {
                 let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
                 let count = count.filter(|count| (1..=max).contains(count));
                 return count.map(ParameterValue::Count).ok_or_else(|| expected(&format!("a whole number from 1 to {max}")));

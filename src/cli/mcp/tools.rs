@@ -6,7 +6,7 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 use super::output::ListLimit;
-use super::parameters::{ParameterKind, ParameterTarget, ParameterValue, ToolParameter};
+use super::parameters::{ParameterTarget, ParameterValue, ToolParameter, ToolParameterKind};
 use model::{AlertState, ChangeKind, Resource, UnlockKind, closest};
 
 /// The maximum number of rows of a list.
@@ -37,21 +37,21 @@ pub(super) struct ToolCall {
 
 const LIMIT: ToolParameter = ToolParameter::new(
     "limit",
-    ParameterKind::Count(MAX_ROWS),
+    ToolParameterKind::Count(MAX_ROWS),
     ParameterTarget::Option("--limit"),
     "Maximum number of rows; default: 50.",
 );
 const TOKEN: ToolParameter =
-    ToolParameter::new("token", ParameterKind::Text, ParameterTarget::Option("--token"), "Slug or ticker of a token.");
+    ToolParameter::new("token", ToolParameterKind::Text, ParameterTarget::Option("--token"), "Slug or ticker of a token.");
 const GROUPS: ToolParameter = ToolParameter::new(
     "group",
-    ParameterKind::Texts,
+    ToolParameterKind::Texts,
     ParameterTarget::Option("--group"),
     "Names of groups in the config; default: all tokens.",
 );
 const RULE_TEXT: ToolParameter = ToolParameter::new(
     "rule",
-    ParameterKind::Rule,
+    ToolParameterKind::Rule,
     ParameterTarget::Stdin,
     "Text of a rule file in TOML: one or more `[[rule]]` tables with `alert`, `on`, and usually `when`. The tool `fields` lists what \
      conditions can use.",
@@ -67,26 +67,26 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         parameters: &[
             ToolParameter::new(
                 "tokens",
-                ParameterKind::Texts,
+                ToolParameterKind::Texts,
                 ParameterTarget::Positional,
                 "Slugs, tickers, globs such as `a*`, or groups such as `@portfolio`; default: all tokens.",
             ),
             GROUPS,
             ToolParameter::new(
                 "within",
-                ParameterKind::Text,
+                ToolParameterKind::Text,
                 ParameterTarget::Option("--within"),
                 "Maximum time until the unlock, such as `30d`.",
             ),
             ToolParameter::new(
                 "type",
-                ParameterKind::Word(&UnlockKind::WORDS),
+                ToolParameterKind::Word(&UnlockKind::WORDS),
                 ParameterTarget::Option("--type"),
                 "Type of the unlocks; default: both.",
             ),
             ToolParameter::new(
                 "minValue",
-                ParameterKind::Text,
+                ToolParameterKind::Text,
                 ParameterTarget::Option("--min-value"),
                 "Minimum value in USD, such as `5M` or `250000`.",
             ),
@@ -99,11 +99,11 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         description: "Get what is known about one token: market data, coming supply, polls, and its records.",
         command: &["token"],
         parameters: &[
-            ToolParameter::new("token", ParameterKind::Text, ParameterTarget::Positional, "Slug or ticker of the token.")
+            ToolParameter::new("token", ToolParameterKind::Text, ParameterTarget::Positional, "Slug or ticker of the token.")
                 .required(),
             ToolParameter::new(
                 "resource",
-                ParameterKind::Word(&Resource::WORDS),
+                ToolParameterKind::Word(&Resource::WORDS),
                 ParameterTarget::Option("--resource"),
                 "Type of the records to include; default: all.",
             ),
@@ -119,19 +119,19 @@ pub(super) const TOOLS: &[ToolSpec] = &[
             GROUPS,
             ToolParameter::new(
                 "kind",
-                ParameterKind::Word(&ChangeKind::WORDS),
+                ToolParameterKind::Word(&ChangeKind::WORDS),
                 ParameterTarget::Option("--kind"),
                 "Kind of the changes; default: all.",
             ),
             ToolParameter::new(
                 "resource",
-                ParameterKind::Word(&Resource::WORDS),
+                ToolParameterKind::Word(&Resource::WORDS),
                 ParameterTarget::Option("--resource"),
                 "Type of the changed records; default: all.",
             ),
             ToolParameter::new(
                 "since",
-                ParameterKind::Text,
+                ToolParameterKind::Text,
                 ParameterTarget::Option("--since"),
                 "Maximum age of the changes, such as `7d`.",
             ),
@@ -146,11 +146,11 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         parameters: &[
             ToolParameter::new(
                 "state",
-                ParameterKind::Word(&AlertState::WORDS),
+                ToolParameterKind::Word(&AlertState::WORDS),
                 ParameterTarget::Option("--state"),
                 "State of the alerts; default: all.",
             ),
-            ToolParameter::new("rule", ParameterKind::Text, ParameterTarget::Option("--rule"), "Name or id of a rule."),
+            ToolParameter::new("rule", ToolParameterKind::Text, ParameterTarget::Option("--rule"), "Name or id of a rule."),
             TOKEN,
             GROUPS,
             LIMIT,
@@ -162,11 +162,16 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         description: "Explain clause by clause why a rule of the config notified about a token, or did not.",
         command: &["explain"],
         parameters: &[
-            ToolParameter::new("rule", ParameterKind::Text, ParameterTarget::Positional, "Name of a rule, or id of an alert.")
-                .required(),
+            ToolParameter::new(
+                "rule",
+                ToolParameterKind::Text,
+                ParameterTarget::Positional,
+                "Name of a rule, or id of an alert.",
+            )
+            .required(),
             ToolParameter::new(
                 "about",
-                ParameterKind::Text,
+                ToolParameterKind::Text,
                 ParameterTarget::Positional,
                 "Token (slug or ticker), or an unlock such as `arbitrum@2026-03-16`; default: all tokens, on one line each.",
             ),
@@ -179,7 +184,7 @@ pub(super) const TOOLS: &[ToolSpec] = &[
         command: &["fields"],
         parameters: &[ToolParameter::new(
             "on",
-            ParameterKind::Text,
+            ToolParameterKind::Text,
             ParameterTarget::Positional,
             "Target of the rule, such as `unlock`, `unlock.rescheduled`, `burn`, or `token`.",
         )
@@ -202,25 +207,25 @@ pub(super) const TOOLS: &[ToolSpec] = &[
             RULE_TEXT,
             ToolParameter::new(
                 "tokens",
-                ParameterKind::Texts,
+                ToolParameterKind::Texts,
                 ParameterTarget::Option("--tokens"),
                 "Slugs, tickers, globs such as `a*`, or groups such as `@portfolio`; default: all watched tokens.",
             ),
             ToolParameter::new(
                 "from",
-                ParameterKind::Text,
+                ToolParameterKind::Text,
                 ParameterTarget::Option("--from"),
                 "Start, such as `2026-01-31`; default: 90 days ago.",
             ),
             ToolParameter::new(
                 "to",
-                ParameterKind::Text,
+                ToolParameterKind::Text,
                 ParameterTarget::Option("--to"),
                 "End, such as `2026-03-09`; default: now.",
             ),
             ToolParameter::new(
                 "messages",
-                ParameterKind::Count(MAX_MESSAGES),
+                ToolParameterKind::Count(MAX_MESSAGES),
                 ParameterTarget::Rows("messages"),
                 "Maximum number of messages to return; default: 10. The summary counts all.",
             ),

@@ -15,7 +15,7 @@ use model::{
 /// The minimum number of other schedules that all reach the same whole number of years, and none beyond, to prove an edge.
 const MIN_REACHING: usize = 3;
 
-/// How far, in seconds, such a schedule may end before the edge: more than a month, the usual time between events.
+/// The maximum number of seconds by which such a schedule ends before the edge: more than a month, the usual time between events.
 const MAX_BEFORE_EDGE: i64 = 45 * 86_400;
 
 /// The outermost dates of the last response about each schedule, and the edges that its responses showed.

@@ -40,8 +40,8 @@ const MAX_RANGE_OF_BOTH: i64 = 100 * DAY;
 /// The minimum age, in seconds, of events that leave behind at an odd distance and stay known.
 const MIN_AGE_OF_LEFT: i64 = 180 * DAY;
 
-/// How long a single event that left behind is presumed to be outside the window: longer than a year, the longest usual time between two
-/// events.
+/// The maximum time for which a single event that left behind is presumed to be outside the window: longer than a year, the longest usual
+/// time between two events.
 const MAX_PRESUMED: TimeDelta = TimeDelta::days(400);
 
 /// The maximum reach of a plan.

@@ -80,12 +80,12 @@ pub struct ListAges {
 /// An assumption of a plan about the lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListTrust {
-    /// They report as many corrections as past polls suggest.
+    /// The lists report as many corrections as past polls suggest.
     #[default]
     Learned,
     /// The token list reports nearly all corrections.
     Reporting,
-    /// They report none.
+    /// The lists report no corrections.
     Silent,
 }
 

@@ -84,7 +84,7 @@ struct ComparePage {
     periods: [Choice; 2],
     bases: [Choice; 2],
     chart: Option<Chart>,
-    rows: Vec<PeriodRow>,
+    rows: Vec<ComparedRow>,
     /// The limits of these figures, as texts.
     notes: Vec<String>,
 }
@@ -98,20 +98,20 @@ struct TokenColumn {
     class: String,
     market_cap: Option<f64>,
     circulating: Option<f64>,
-    totals: Vec<ShareCell>,
+    totals: Vec<ComparedShare>,
     /// The page without this token.
     without: String,
 }
 
 #[derive(Debug, Serialize)]
-struct PeriodRow {
+struct ComparedRow {
     name: String,
-    cells: Vec<ShareCell>,
+    cells: Vec<ComparedShare>,
 }
 
 /// The supply of a window.
 #[derive(Clone, Debug, Serialize)]
-struct ShareCell {
+struct ComparedShare {
     percent: Option<f64>,
     /// USD or tokens, or the reason why there is no percentage.
     size: String,
@@ -128,8 +128,10 @@ impl ComparePage {
     fn of(tokens: &[ComparedToken], by: ComparedBy, stale_price: TimeDelta, now: Timestamp) -> Self {
         let ids: Vec<String> = tokens.iter().map(|token| token.snapshot.token.id.as_str().to_owned()).collect();
         let periods = periods(by, now);
-        let cells: Vec<Vec<ShareCell>> =
-            tokens.iter().map(|token| token.supply.windows.iter().map(|sum| ShareCell::of(sum, token, by)).collect()).collect();
+        let cells: Vec<Vec<ComparedShare>> = tokens
+            .iter()
+            .map(|token| token.supply.windows.iter().map(|sum| ComparedShare::of(sum, token, by)).collect())
+            .collect();
         let of_window = |index: usize| cells.iter().filter_map(|cells| cells.get(index).cloned()).collect::<Vec<_>>();
         let first = SUPPLY_WINDOWS.len();
         let compared: Vec<ComparedPeriod> = periods
@@ -142,12 +144,14 @@ impl ComparePage {
             })
             .collect();
         let symbols: Vec<String> = tokens.iter().map(|token| token.snapshot.token.symbol().to_owned()).collect();
-        let row =
-            |(index, period): (usize, &ComparedPeriod)| PeriodRow { name: period.long.clone(), cells: of_window(first + index) };
+        let row = |(index, period): (usize, &ComparedPeriod)| ComparedRow {
+            name: period.long.clone(),
+            cells: of_window(first + index),
+        };
         let choice = |name: &str, by: ComparedBy, is_current: bool| Choice::new(name, by.href(&ids), is_current);
         let of = |is_of_circulating| ComparedBy { is_of_circulating, ..by };
         let each = |is_monthly| ComparedBy { is_monthly, ..by };
-        let column = |(index, (token, cells)): (usize, (&ComparedToken, &Vec<ShareCell>))| {
+        let column = |(index, (token, cells)): (usize, (&ComparedToken, &Vec<ComparedShare>))| {
             let others: Vec<String> = ids.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, id)| id.clone()).collect();
             TokenColumn {
                 id: token.snapshot.token.id.as_str().to_owned(),
@@ -198,7 +202,7 @@ fn circulating(token: &ComparedToken) -> Option<f64> {
     item.circulating_supply.copied().filter(|supply| *supply > 0.0).or_else(implied).filter(|supply| supply.is_finite())
 }
 
-impl ShareCell {
+impl ComparedShare {
     fn of(sum: &SupplyAhead, token: &ComparedToken, by: ComparedBy) -> Self {
         if token.supply.known == KnownSupply::None {
             return Self { percent: None, size: phrase::NOT_READ.to_owned(), is_empty: false };
