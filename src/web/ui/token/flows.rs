@@ -38,7 +38,8 @@ struct FlowRow {
 }
 
 /// A burn or a buyback: its time, its tokens, and its value in USD.
-type Sizes = Vec<(Timestamp, Option<f64>, Option<f64>)>;
+type Size = (Timestamp, Option<f64>, Option<f64>);
+type Sizes = Vec<Size>;
 
 impl FlowCard {
     /// `None` if nothing is released, burned, or bought back in these months.
@@ -74,7 +75,7 @@ fn row(
     let is_current = at <= now && now < until;
     let is_past = at <= now;
     // An unknown part makes the sum unknown.
-    let sum = |sizes: &Option<Sizes>, value: fn(&(Timestamp, Option<f64>, Option<f64>)) -> Option<f64>| {
+    let sum = |sizes: &Option<Sizes>, value: fn(&Size) -> Option<f64>| {
         let sizes = sizes.as_ref().filter(|_| is_past)?;
         sizes.iter().filter(|(time, ..)| (at..until).contains(time)).map(value).sum::<Option<f64>>()
     };
