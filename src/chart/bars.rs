@@ -1,4 +1,11 @@
-//! The layout of a row of bars.
+//! The layout of a row of bars, and the values above it.
+
+use crate::svg::{Anchor, Svg};
+
+/// The height of a line of values.
+pub(crate) const LINE: f64 = 16.0;
+/// The maximum number of lines of values.
+const MAX_LINES: u8 = 3;
 
 /// A bar that stands on the bottom of its area.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +30,16 @@ pub fn bars(values: &[f64], width: f64, height: f64, gap: f64) -> Vec<Bar> {
         bar
     };
     values.iter().map(bar).collect()
+}
+
+/// Writes the values of the bar at `x` above all bars, where they cover none of them, on the side of the chart on which the bar is.
+pub(crate) fn write_values(svg: &mut Svg, x: f64, (left, right): (f64, f64), lines: &[String]) {
+    svg.group("g", &[("class", "values"), ("aria-hidden", "true")], |svg| {
+        let (at, anchor) = if x > f64::midpoint(left, right) { (right, Anchor::End) } else { (left, Anchor::Start) };
+        for (number, line) in (1..=MAX_LINES).zip(lines) {
+            svg.text(if number == 1 { "strong" } else { "" }, at, f64::from(number) * LINE, anchor, line);
+        }
+    });
 }
 
 #[cfg(test)]

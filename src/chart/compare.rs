@@ -1,7 +1,7 @@
 //! Bars of the coming supply of several tokens side by side, in percent of the same base, for each period. The values of a period appear
 //! above the bars for the pointer, for a touch, and for keyboard focus, without a script.
 
-use crate::bars::bars;
+use crate::bars::{LINE, bars, write_values};
 use crate::scale::{self, round_steps};
 use crate::svg::{Anchor, Svg};
 use crate::{Canvas, Chart};
@@ -24,7 +24,6 @@ const NARROW: Canvas = Canvas { width: 360.0, height: 300.0, left: 46.0, max_mar
 const TOP: f64 = 62.0;
 const BOTTOM: f64 = 42.0;
 const RIGHT: f64 = 10.0;
-const LINE: f64 = 16.0;
 const STEPS: usize = 4;
 
 /// Draws the periods. `tokens` has the symbols, `base` completes "% of", and `unit` names the periods. `None` if no value is known, or all
@@ -73,12 +72,7 @@ fn draw_on(canvas: Canvas, tokens: &[String], periods: &[ComparedPeriod], larges
                 let share = share.filter(|share| share.is_finite() && *share > 0.0).unwrap_or_default();
                 svg.rect(&format!("c{}", of.min(11)), x + bar.x, floor - scaled(share), bar.width, scaled(share), 0.0);
             }
-            svg.group("g", &[("class", "values"), ("aria-hidden", "true")], |svg| {
-                let (at, anchor) = if x > left + room / 2.0 { (width - RIGHT, Anchor::End) } else { (left, Anchor::Start) };
-                for (y, line) in [1.0, 2.0, 3.0].into_iter().zip(&lines) {
-                    svg.text(if y < 2.0 { "strong" } else { "" }, at, y * LINE, anchor, line);
-                }
-            });
+            write_values(svg, x, (left, width - RIGHT), &lines);
         });
         if index % every == 0 {
             svg.line("axis", (x, floor), (x, floor + 4.0));

@@ -1,7 +1,7 @@
 //! Bars of the tokens that a schedule releases per month, with burns and buybacks below the axis, and a mark at the net of each past month.
 //! The values of a month appear above the bars for the pointer, for a touch, and for keyboard focus, without a script.
 
-use crate::bars::bars;
+use crate::bars::{LINE, bars, write_values};
 use crate::scale::{self, round_steps};
 use crate::svg::{Anchor, Svg};
 use crate::{Canvas, Chart};
@@ -25,7 +25,6 @@ const NARROW: Canvas = Canvas { width: 360.0, height: 290.0, left: 48.0, max_mar
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 40.0;
 const RIGHT: f64 = 10.0;
-const LINE: f64 = 16.0;
 /// The number of steps on each side of the axis.
 const STEPS: usize = 3;
 
@@ -89,12 +88,7 @@ fn draw_on(canvas: Canvas, months: &[FlowMonth], (up, down): (f64, f64), now: Ti
             if let Some(net) = month.net {
                 svg.rect("net", x - 2.0, y(net) - 1.25, bar.width + 4.0, 2.5, 0.0);
             }
-            svg.group("g", &[("class", "values"), ("aria-hidden", "true")], |svg| {
-                let (at, anchor) = if x > left + room / 2.0 { (width - RIGHT, Anchor::End) } else { (left, Anchor::Start) };
-                for (line, text) in [1.0, 2.0].into_iter().zip(&lines) {
-                    svg.text(if line < 2.0 { "strong" } else { "" }, at, line * LINE, anchor, text);
-                }
-            });
+            write_values(svg, x, (left, width - RIGHT), &lines);
         });
         if month.at <= now && months.get(index + 1).is_none_or(|next| next.at > now) {
             let edge = x + bar.width + gap / 2.0;

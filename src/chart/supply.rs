@@ -1,7 +1,7 @@
 //! Stacked bars of the coming supply per week: linear unlocks, and cliff unlocks above them. Each bar has its total as text. Its values
 //! appear above the bars for the pointer, for a touch, and for keyboard focus, without a script.
 
-use crate::bars::bars;
+use crate::bars::{LINE, bars, write_values};
 use crate::scale::{self, round_steps};
 use crate::svg::{Anchor, Svg};
 use crate::{Canvas, Chart};
@@ -21,8 +21,6 @@ const TOP: f64 = 72.0;
 /// The space below the bars, for the dates and the name of the axis.
 const BOTTOM: f64 = 40.0;
 const RIGHT: f64 = 10.0;
-/// The height of a line of values.
-const LINE: f64 = 16.0;
 /// The number of steps of the axis.
 const STEPS: usize = 4;
 
@@ -75,13 +73,7 @@ fn draw_on(canvas: Canvas, weeks: &[SupplyWeek], largest: f64) -> String {
             svg.rect("aim", x - gap / 2.0, TOP, bar.width + gap, floor - TOP, 0.0);
             svg.rect("s-linear", x, floor - linear, bar.width, linear, 0.0);
             svg.rect("s-cliff", x, floor - linear - cliff, bar.width, cliff, 0.0);
-            // Shown above all bars, where it covers none of them.
-            svg.group("g", &[("class", "values"), ("aria-hidden", "true")], |svg| {
-                let (at, anchor) = if middle > left + room / 2.0 { (width - RIGHT, Anchor::End) } else { (left, Anchor::Start) };
-                for (y, line) in [1.0, 2.0, 3.0].into_iter().zip(&lines) {
-                    svg.text(if y < 2.0 { "strong" } else { "" }, at, y * LINE, anchor, line);
-                }
-            });
+            write_values(svg, middle, (left, width - RIGHT), &lines);
         });
         let total = week.ahead.total();
         if is_wide && total.count > 0 {
