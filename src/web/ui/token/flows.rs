@@ -21,6 +21,8 @@ pub(super) struct FlowCard {
     has_emission: bool,
     has_burns: bool,
     has_buybacks: bool,
+    /// The names of what was never read, which the net leaves out. `None` if all was read.
+    unread: Option<String>,
 }
 
 /// A month. Amounts are in tokens, and unknown for a coming month, except for the emission.
@@ -65,7 +67,19 @@ impl FlowCard {
         let (months, rows): (Vec<FlowMonth>, Vec<FlowRow>) = all.into_iter().unzip();
         let has_emission = months.iter().any(|month| month.emission > 0.0);
         let has = |flows: &Option<PastFlows>| flows.as_ref().is_some_and(|flows| !flows.is_empty());
-        Some(Self { chart: draw(&months, now)?, rows, has_emission, has_burns: has(&burns), has_buybacks: has(&buybacks) })
+        let unread: Vec<&str> = [("burns", &burns), ("buybacks", &buybacks)]
+            .iter()
+            .filter(|(_, flows)| flows.is_none())
+            .map(|(name, _)| *name)
+            .collect();
+        Some(Self {
+            chart: draw(&months, now)?,
+            rows,
+            has_emission,
+            has_burns: has(&burns),
+            has_buybacks: has(&buybacks),
+            unread: (!unread.is_empty()).then(|| unread.join(" and ")),
+        })
     }
 }
 
@@ -79,21 +93,19 @@ fn row(
     let until = first.checked_add_months(Months::new(1)).map_or(at, midnight);
     let just_before = |at: Timestamp| at - chrono::TimeDelta::milliseconds(1);
     let total = |at: Timestamp| curves.iter().map(|curve| curve.at(at)).sum::<f64>();
-    let emission = total(just_before(until)) - total(just_before(at));
-    let is_current = at <= now && now < until;
     let is_past = at <= now;
+    let is_current = is_past && now < until;
+    // Of the current month, the emission so far.
+    let emission = total(if is_current { now } else { just_before(until) }) - total(just_before(at));
     // An unknown part makes the sum unknown.
     let sum = |flows: &Option<PastFlows>, value: fn(&PastFlow) -> Option<f64>| {
         let flows = flows.as_ref().filter(|_| is_past)?;
         flows.iter().filter(|flow| (at..until).contains(&flow.at)).map(value).sum::<Option<f64>>()
     };
     let (burned, bought_back) = (sum(burns, |flow| flow.amount), sum(buybacks, |flow| flow.amount));
-    // Without the current month's end, its emission so far counts.
-    let so_far = if is_current { total(now) - total(just_before(at)) } else { emission };
-    let net_of_burns = burned.map(|burned| so_far - burned);
+    let net_of_burns = burned.map(|burned| emission - burned);
     let net = (is_past && (burned.is_some() || burns.is_none()) && (bought_back.is_some() || buybacks.is_none()))
-        .then(|| so_far - burned.unwrap_or_default() - bought_back.unwrap_or_default());
-    let emission = if is_current { so_far } else { emission };
+        .then(|| emission - burned.unwrap_or_default() - bought_back.unwrap_or_default());
     let row = FlowRow {
         month: first.format("%b %Y").to_string(),
         is_current,

@@ -321,4 +321,5 @@ fn months_have_emission_burns_and_their_net() {
     assert_eq!(month("Jan 2026"), ["50.00M", "0", "50.00M", "50.00M"]);
     assert_eq!(month("Jun 2026"), ["0", "5.00M", "-5.00M", "-5.00M"]);
     assert_eq!(month("Jan 2027"), ["100.00M", "–", "–", "–"]);
+    assert!(html.contains("The buybacks of this token were not read, so the net leaves them out."), "{html}");
 }
