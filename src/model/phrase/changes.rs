@@ -374,7 +374,8 @@ fn shares(all: &[(String, f64)]) -> String {
 }
 
 /// Two amounts as texts that differ if they do.
-fn two_amounts(from: f64, to: f64) -> (String, String) {
+#[must_use]
+pub fn two_amounts(from: f64, to: f64) -> (String, String) {
     match (amount(from), amount(to)) {
         // With fewer digits, different amounts can be equal texts.
         (a, b) if a == b && !is_close(from, to, 1e-9) => {
