@@ -28,6 +28,14 @@ pub(super) struct CheckArgs {
     no_positions: bool,
 }
 
+impl CheckArgs {
+    fn hide_positions(&self, config: &mut Config) {
+        if self.no_positions {
+            config.watch.positions = PositionTable::default();
+        }
+    }
+}
+
 pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     if invocation.format == OutputFormat::Csv {
         return Err(UsageError("check does not support --format csv: use table or json".to_owned()).into());
@@ -37,10 +45,9 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
     }
     let path = invocation.config_path();
     let mut loaded = loading::load(path.as_deref(), &Environment::from_process());
-    if let Some(config) = loaded.config.as_mut().filter(|_| check.no_positions) {
-        config.watch.positions = PositionTable::default();
+    if let Some(config) = loaded.config.as_mut() {
+        check.hide_positions(config);
     }
-    let loaded = loaded;
     let mut diagnostics = loaded.diagnostics.clone();
     let mut sources = loaded.sources.clone();
     let mut rules = None;
@@ -100,9 +107,7 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
 /// Fails if the config has errors, or if the rules cannot be read.
 fn run_rules(source: &Path, check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     let (mut config, loaded) = invocation.load()?;
-    if check.no_positions {
-        config.watch.positions = PositionTable::default();
-    }
+    check.hide_positions(&mut config);
     let checked = rule_check::check_files(read_rules(source)?, &config, invocation);
     let known = if check.no_db { None } else { KnownFacts::read(&config, invocation) };
     let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());

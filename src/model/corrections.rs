@@ -15,11 +15,11 @@ pub struct Corrections {
 }
 
 impl Corrections {
-    /// Adds up the corrections that were detected less than `span` before `now`, and before `now`.
+    /// Adds up the corrections that were detected less than `span` before `now`.
     #[must_use]
     pub fn within<'a>(changes: impl IntoIterator<Item = &'a ChangeRow>, span: TimeDelta, now: Timestamp) -> Self {
         let mut sum = Self::default();
-        for row in changes.into_iter().filter(|row| is_correction(row) && row.at < now && now - row.at < span) {
+        for row in changes.into_iter().filter(|row| is_correction(row) && row.at <= now && now - row.at < span) {
             sum.count += 1;
             if let Some(days) = row.change.shift_days.filter(|days| days.is_finite()) {
                 sum.moved += 1;
@@ -70,7 +70,7 @@ mod tests {
             row(ChangeKind::Resized, "2026-05-02T00:00:00Z", None),
             row(ChangeKind::Renamed, "2026-05-03T00:00:00Z", None),
             row(ChangeKind::Rescheduled, "2024-05-01T00:00:00Z", Some(90.0)),
-            row(ChangeKind::Rescheduled, "2026-06-01T00:00:00Z", Some(7.0)),
+            row(ChangeKind::Rescheduled, "2026-06-02T00:00:00Z", Some(7.0)),
         ];
         let sum = Corrections::within(&changes, TimeDelta::days(365), "2026-06-01T00:00:00Z".parse().unwrap());
         assert_eq!(sum, Corrections { count: 4, moved: 3, shift_days: 19.0 });

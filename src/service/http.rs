@@ -85,7 +85,7 @@ impl Service {
         router
             .merge(other_paths)
             .fallback(move |uri: Uri, headers: HeaderMap| async move {
-                let refusal = Refusal::not_found(match LEGACY_ROUTES.iter().any(|route| route.path == uri.path()) {
+                let refusal = Refusal::not_found(match is_legacy(uri.path()) {
                     true => "weekly emission is only served on the legacy base URL, which `serve --legacy-listen` enables",
                     false => "unknown path; /openapi.json lists all paths",
                 });
@@ -93,8 +93,7 @@ impl Service {
             })
             .method_not_allowed_fallback(move |uri: Uri, headers: HeaderMap| async move {
                 let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: use GET");
-                let is_legacy = LEGACY_ROUTES.iter().any(|route| route.path == uri.path());
-                let shape = if is_legacy { MetadataShape::DateOnly } else { MetadataShape::Full };
+                let shape = if is_legacy(uri.path()) { MetadataShape::DateOnly } else { MetadataShape::Full };
                 ([(header::ALLOW, "GET,HEAD")], wrong_method.refuse(refusal, shape, &uri, &headers).await)
             })
             .layer(SetResponseHeaderLayer::overriding(header::DATE, {
@@ -262,6 +261,11 @@ fn rejected(refusal: Refusal, admitted: Option<AdmittedKey>) -> BuiltResponse {
     let response = refusal.into_response();
     let bytes = response.body().size_hint().lower();
     BuiltResponse { response, bytes, admitted, is_charged: false }
+}
+
+/// Returns whether a path is one of the legacy base URL.
+fn is_legacy(path: &str) -> bool {
+    LEGACY_ROUTES.iter().any(|route| route.path == path)
 }
 
 /// Returns whether a path begins with a version, such as `/v5/`.

@@ -299,10 +299,8 @@ impl DateChange {
                 return format!("within {}", month(a));
             }
             let is_exact = |precision| !has_no_day(precision) && precision != UNDECIDED;
-            if is_exact(from.1) && is_exact(to.1) && (b - a).abs() < TimeDelta::days(1) {
-                return format!("from {} to {}", instant(a), instant(b));
-            }
-            if are_days && a.date_naive() == b.date_naive() {
+            let are_near = is_exact(from.1) && is_exact(to.1) && (b - a).abs() < TimeDelta::days(1);
+            if are_near || are_days && a.date_naive() == b.date_naive() {
                 return format!("from {} to {}", instant(a), instant(b));
             }
             if are_days && a < b {

@@ -40,8 +40,8 @@ fn openapi_json() -> Value {
             "description": "The data of the web pages. On loopback, reads need no token. On other addresses, and for all changes, send the \
                 token of `[http]` or an access key as a bearer token; \
                 `x-required-role` is the role that an access key needs. A POST request with the header `Idempotency-Key` has its \
-                effect once, however often it is sent; replays do not take this header. A list is a bare array; headers contain the total and the link to the next page. \
-                With `paged=true`, a list is an object with `total`, `next`, `previous`, and `items`. Each response of the API has an `ETag`. An \
+                effect once, however often it is sent; replays do not take this header. A list is a bare array; headers contain the total and \
+                the link to the next page. With `paged=true`, a list is an object with `total`, `next`, `previous`, and `items`. Each response of the API has an `ETag`. An \
                 error is a problem (RFC 9457); its `code` is for programs. Later versions of this document may add paths, optional \
                 parameters, fields, words of enumerations, and codes. Clients must ignore fields and accept words that they do not \
                 know. Nothing is removed or redefined below `/api/v1/`.",

@@ -118,10 +118,7 @@ async fn corrections(deps: &HttpDeps, id: &TokenId, changes: u64, now: Timestamp
         limit: MAX_CORRECTIONS,
         ..ChangeFilter::default()
     };
-    // The sum is about changes until now, inclusive.
-    let until = now + chrono::TimeDelta::milliseconds(1);
-    let sum = |changes: Vec<ChangeRow>| Corrections::within(&changes, token::CORRECTION_PERIOD, until);
-    Ok(sum(deps.app.store.changes(filter).await?))
+    Ok(Corrections::within(&deps.app.store.changes(filter).await?, token::CORRECTION_PERIOD, now))
 }
 
 /// Returns the stored versions of the records. Empty without a change of the schedule, because the page then does not show them.

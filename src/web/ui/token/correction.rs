@@ -60,7 +60,8 @@ fn picture(row: &ChangeRow, history: &History<'_>) -> Option<String> {
     before_after::draw(&of(was), &of(is), row.change.shift_days)
 }
 
-/// Returns the sum of the corrections of the last [`PERIOD`] as text: `Corrected 4 times in the last 365 days. Moved 3 times, 19 days later in all.` `None` without one.
+/// Returns the sum of the corrections of the last [`PERIOD`] as text: `Corrected 4 times in the last 365 days; moved 3 times, 19 days later in
+/// all`. `None` without a correction.
 pub(super) fn summary(sum: &Corrections) -> Option<String> {
     let times = |count: u32| match count {
         1 => "once".to_owned(),
