@@ -14,6 +14,8 @@ const shots = process.env.CLIFFWATCH_BROWSER_SHOTS;
 const only = process.env.CLIFFWATCH_BROWSER_STEPS ?? "";
 const axe = readFileSync(join(here, "node_modules/axe-core/axe.min.js"), "utf8");
 const sizes = { wide: { width: 1360, height: 900 }, phone: { width: 390, height: 844 } };
+// Colors do not change a layout, so two pairs check both sizes and both schemes. Screenshots are of all pairs.
+const looks = [["wide", "light"], ["phone", "dark"], ...(shots ? [["wide", "dark"], ["phone", "light"]] : [])];
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 const profile = mkdtempSync(join(tmpdir(), "cliffwatch-browser-"));
@@ -30,7 +32,7 @@ async function context(size, scheme, options) {
 function stepTools(step) {
   const fault = (what) => { faults.push(`${step}: ${what}`); console.error(`  FAULT ${what}`); };
   const tools = {
-    base, control, token: process.env.CLIFFWATCH_TOKEN, sizes, fault,
+    base, control, looks, token: process.env.CLIFFWATCH_TOKEN, sizes, fault,
     /** Records a fault unless `holds` is true, and continues. */
     check(holds, what) { if (!holds) fault(what); return holds; },
     /** Opens a monitored page. `size` is wide or phone, `scheme` is light or dark; `expects` lists console errors that the step provokes, `others` the URLs of other servers. */

@@ -2,7 +2,7 @@
 
 use cliffwatch::model::supply::Endpoint;
 
-use crate::support::{Setup, TestApp, burn, time};
+use crate::it::support::{Setup, TestApp, burn, time};
 
 /// `alpha` has a monthly cliff of $2M from 20 March on. Both tokens have their last burn on 10 January and buyback on 11 January.
 fn setup(rules: &str) -> Setup {
@@ -36,7 +36,7 @@ async fn token_rule_is_evaluated_only_when_its_windows_change() {
     app.at("2026-03-21T12:00:00Z");
     assert_eq!(app.evaluate().await.evaluated, 1);
     app.deliver().await;
-    assert_eq!(crate::support::lines(&app.hook.take()), ["alert.firing SupplyPressure alpha: ALP: $2.00M ahead, $0 burned"]);
+    assert_eq!(crate::it::support::lines(&app.hook.take()), ["alert.firing SupplyPressure alpha: ALP: $2.00M ahead, $0 burned"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,7 +53,7 @@ async fn missing_or_failed_burn_feed_does_not_count_as_no_burns() {
     app.at("2026-03-11T00:00:00Z");
     assert_eq!(app.evaluate().await.evaluated, 1, "the burn of 10 January is 60 days old");
     app.deliver().await;
-    let lines = crate::support::lines(&app.hook.take());
+    let lines = crate::it::support::lines(&app.hook.take());
     assert_eq!(lines.len(), 1, "{lines:?}");
     // A new burn resolves the alert.
     app.edit(|edit| edit.add_burn("alpha", burn("2026-03-11T01:00:00Z", 100.0)));
@@ -70,7 +70,7 @@ async fn missing_or_failed_burn_feed_does_not_count_as_no_burns() {
     app.at("2026-05-20T00:00:00Z");
     app.evaluate().await;
     app.deliver().await;
-    let notified = crate::support::lines(&app.hook.take());
+    let notified = crate::it::support::lines(&app.hook.take());
     assert!(notified.iter().all(|line| !line.contains("NoBurns")), "{notified:?}");
 }
 
@@ -97,7 +97,7 @@ summary = '{{ group }}: {{ ahead("90d").value | usd }} in {% for t in tokens %}{
     app.tick().await;
     app.deliver().await;
     let bodies = app.hook.take();
-    assert_eq!(crate::support::lines(&bodies), ["alert.firing DeskUnlocks -: desk: $11.00M in ALP, BET"]);
+    assert_eq!(crate::it::support::lines(&bodies), ["alert.firing DeskUnlocks -: desk: $11.00M in ALP, BET"]);
     // The body lists the tokens with values and shares, regardless of the summary template.
     let members = bodies[0]["data"]["alerts"][0]["members"].as_array().expect("members");
     let named: Vec<_> =
@@ -126,7 +126,7 @@ async fn new_market_cap_triggers_rules_that_use_it() {
     app.at("2026-03-01T06:00:00Z");
     app.poll(Endpoint::TokenList).await;
     app.deliver().await;
-    let notified = crate::support::lines(&app.hook.take());
+    let notified = crate::it::support::lines(&app.hook.take());
     assert_eq!(notified.len(), 1, "{notified:?}");
     assert!(time("2026-03-01T06:00:00Z") == app.clock.now());
 }
@@ -141,7 +141,7 @@ async fn condition_on_days_until_is_evaluated_only_when_it_changes() {
     app.at("2026-03-17T12:00:01Z");
     assert_eq!(app.evaluate().await.evaluated, 1);
     app.deliver().await;
-    assert_eq!(crate::support::lines(&app.hook.take()).len(), 1);
+    assert_eq!(crate::it::support::lines(&app.hook.take()).len(), 1);
     app.at("2026-03-18T00:00:00Z");
     assert_eq!(app.evaluate().await.evaluated, 0);
     app.at("2026-03-19T12:00:00Z");
@@ -172,8 +172,8 @@ async fn cycle_evaluates_only_changed_tokens() {
     let name = |number: u32| format!("token-{number}");
     let fill = move |edit: &mut cliffwatch::service::Edit<'_>| {
         for number in 0..TOKENS {
-            edit.put_token(&crate::support::item(&name(number), "T"))?;
-            edit.put_events(&name(number), vec![crate::support::cliff("2026-06-20T12:00:00Z", "Team", 2e6, "second")])?;
+            edit.put_token(&crate::it::support::item(&name(number), "T"))?;
+            edit.put_events(&name(number), vec![crate::it::support::cliff("2026-06-20T12:00:00Z", "Team", 2e6, "second")])?;
         }
         Ok(())
     };
@@ -190,7 +190,7 @@ async fn cycle_evaluates_only_changed_tokens() {
     // Change the market cap of three tokens, which rules use, and the name of all tokens, which no rule uses.
     app.edit(|edit| {
         for number in 0..TOKENS {
-            let mut item = crate::support::item(&name(number), "T");
+            let mut item = crate::it::support::item(&name(number), "T");
             item.name = format!("Renamed {number}").into();
             if number < 3 {
                 item.market_cap = 2e8.into();

@@ -40,7 +40,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{BEGIN, Hook, burn, buyback, cliff, item, lines, time, two_tokens};
+use crate::it::support::{BEGIN, Hook, burn, buyback, cliff, item, lines, time, two_tokens};
 
 /// The time limit for a command and for each wait.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(180);

@@ -5,7 +5,7 @@ use cliffwatch::daemon::view::UnlockView;
 use cliffwatch::model::{CalendarRow, TokenId, UnlockListFilter, UpcomingFilter, supply::Endpoint};
 use cliffwatch::web::ui::calendar::{CalendarEntry, CalendarStyle, render};
 
-use crate::support::{BEGIN, TestApp, cliff, time};
+use crate::it::support::{BEGIN, TestApp, cliff, time};
 
 fn unlocks(app: &TestApp, tokens: Option<Vec<TokenId>>) -> UnlockListFilter {
     let unlocks = UpcomingFilter { tokens, from: app.clock.now(), until: None, limit: 100 };
@@ -108,7 +108,7 @@ async fn sequence_rises_with_each_of_two_moves_in_a_minute() {
 
 #[test]
 fn secret_links_are_printed_and_depend_on_the_token() {
-    let workdir = crate::binary::Workdir::new();
+    let workdir = crate::it::binary::Workdir::new();
     let config = |token: &str| {
         format!("[watch]\ntokens = [\"arbitrum\"]\n[http]\nexternal_url = \"https://cliffwatch.example.com\"\n{token}")
     };

@@ -6,7 +6,7 @@ use cliffwatch::daemon::app::ClockWatch;
 use cliffwatch::model::silence::{SilenceRequest, read_matchers};
 use cliffwatch::model::{Clock, DeliveryState};
 
-use crate::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
+use crate::it::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
 
 /// Hours between two steps.
 const STEP: i64 = 6;

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::binary::Workdir;
+use crate::it::binary::Workdir;
 
 const HASH: &str = "0123456789abcdef0123456789abcdef01234567";
 

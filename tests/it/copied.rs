@@ -6,7 +6,7 @@ use cliffwatch::{
     store::Store,
 };
 
-use crate::support::{BEGIN, Setup, TestApp, burn, create_schema, time};
+use crate::it::support::{BEGIN, Setup, TestApp, burn, create_schema, time};
 
 /// Stops the app, copies its database to `url`, or to `file` without one, and starts the app on the copy.
 async fn move_database(app: &mut TestApp, file: &str, url: Option<String>) {

@@ -5,7 +5,7 @@ use std::process::Command;
 use chrono::TimeDelta;
 use cliffwatch::model::{clock::Clock, config::DigestSettings, supply::Timestamp};
 
-use crate::support::{Setup, TestApp, burn, cliff, item, lines};
+use crate::it::support::{Setup, TestApp, burn, cliff, item, lines};
 
 const RULES: &str = r#"
 [[rule]]

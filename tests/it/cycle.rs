@@ -3,7 +3,7 @@
 use cliffwatch::model::supply::Endpoint;
 use testkit::faults::Fault;
 
-use crate::support::{Setup, TestApp, burn, buyback, cliff, time};
+use crate::it::support::{Setup, TestApp, burn, buyback, cliff, time};
 
 /// The messages of the first cycle: `alpha` has a cliff on 20 March, in 19.5 days.
 const FIRST: [&str; 1] =

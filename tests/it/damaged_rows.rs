@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use cliffwatch::model::{poll::FailureKind, supply::Endpoint};
 use rusqlite::{Connection, types::Value as Cell};
 
-use crate::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
+use crate::it::support::{BEGIN, Setup, TestApp, burn, cliff, lines, time};
 
 /// The text of the incident about a damaged row.
 const DAMAGED: &str = "A row of the database is damaged";

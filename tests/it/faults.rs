@@ -9,7 +9,7 @@ use cliffwatch::model::{
 };
 use testkit::faults::Fault;
 
-use crate::support::{Setup, TestApp, lines, time};
+use crate::it::support::{Setup, TestApp, lines, time};
 
 /// Runs a day of cycles under a fault, then a day without. No record may change, and exactly one alert and its resolution are sent.
 async fn check(name: &str, fault: Fault) {

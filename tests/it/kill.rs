@@ -23,7 +23,7 @@ use testkit::faults::Faults;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Database, Hook, cliff, item};
+use crate::it::support::{Database, Hook, cliff, item};
 
 const TOKENS: usize = 12;
 /// The maximum number of accepted but unrecorded deliveries: twice the default concurrency per receiver.

@@ -4,7 +4,7 @@
 use cliffwatch::model::supply::Endpoint;
 use serde_json::Value;
 
-use crate::support::{Setup, TestApp, burn, cliff, item, lines, time};
+use crate::it::support::{Setup, TestApp, burn, cliff, item, lines, time};
 
 /// Enough for several batches of a cycle.
 const TOKENS: u32 = 80;

@@ -16,7 +16,7 @@ use cliffwatch::{
 use serde_json::Value;
 use testkit::faults::Fault;
 
-use crate::support::{BEGIN, Setup, TestApp, time};
+use crate::it::support::{BEGIN, Setup, TestApp, time};
 
 const NEVER: &str = "[[rule]]\nalert = \"Never\"\non = \"unlock\"\nwhen = \"cliffAmount < -1\"\n";
 

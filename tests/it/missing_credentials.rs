@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::binary::{Ran, Workdir};
+use crate::it::binary::{Ran, Workdir};
 
 /// Three kinds of receivers without their secrets, and a remote source.
 const CONFIG: &str = r#"
@@ -45,7 +45,7 @@ fn workdir() -> Workdir {
     let opening = cliffwatch::store::Opening {
         path: workdir.path("test.db"),
         access: cliffwatch::store::Access::Own,
-        now: crate::support::time(crate::support::BEGIN),
+        now: crate::it::support::time(crate::it::support::BEGIN),
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {

@@ -35,14 +35,14 @@ use serde_json::json;
 
 use messages::{Message, difference, recorded, simulated};
 
-use crate::support::{Setup, TestApp, burn, buyback, cliff, item, time};
+use crate::it::support::{Setup, TestApp, burn, buyback, cliff, item, time};
 
 /// The default number of random weeks, which `PROPTEST_CASES` overrides. Each takes some seconds in a debug build.
 const WEEKS: u32 = 5;
 /// The length of a week: four days are enough, and leave time for more weeks.
 const HOURS: i64 = 96;
 const TOKENS: [(&str, &str); 3] = [("alpha", "ALP"), ("beta", "BET"), ("gamma", "GAM")];
-const BEGIN: &str = crate::support::BEGIN;
+const BEGIN: &str = crate::it::support::BEGIN;
 
 /// Uses all parts of routing: groups, waits, intervals, mute times, inhibition, repeats, digests, and a low hourly limit.
 const CONFIG: &str = r#"

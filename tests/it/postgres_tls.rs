@@ -13,7 +13,7 @@ use cliffwatch::{
 };
 use tokio::net::TcpListener;
 
-use crate::{
+use crate::it::{
     binary::Workdir,
     standby::machines::Proxy,
     support::{BEGIN, Cluster, time},

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::binary::Workdir;
+use crate::it::binary::Workdir;
 
 /// All documentation pages: path from the root, and text.
 fn pages() -> Vec<(PathBuf, String)> {
@@ -65,7 +65,7 @@ fn documented_rules_and_receivers_pass_check() {
 #[test]
 fn documented_commands_exist() {
     let workdir = Workdir::new();
-    let known = crate::binary::commands(&workdir.run("--help").ok());
+    let known = crate::it::binary::commands(&workdir.run("--help").ok());
     let mut named = 0;
     for line in blocks("sh").concat().lines() {
         let line = line.split('#').next().unwrap_or_default().trim().trim_start_matches("sudo ");

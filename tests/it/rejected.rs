@@ -7,7 +7,7 @@ use cliffwatch::model::{
     wire::{FundingRound, InvestorItem},
 };
 
-use crate::support::{BEGIN, Setup, TestApp, burn, buyback, cliff, item, lines, time};
+use crate::it::support::{BEGIN, Setup, TestApp, burn, buyback, cliff, item, lines, time};
 
 /// The text of an incident about rejected data.
 const NOT_STORED: &str = "A response cannot be stored";

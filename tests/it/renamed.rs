@@ -9,7 +9,7 @@ use cliffwatch::{
 use serde_json::{Value, json};
 use testkit::faults::Fault;
 
-use crate::support::{Setup, TestApp, burn, buyback, cliff, item, lines, time};
+use crate::it::support::{Setup, TestApp, burn, buyback, cliff, item, lines, time};
 
 const DAYS: [&str; 6] = ["2026-03-20", "2026-04-20", "2026-05-20", "2026-06-20", "2026-07-20", "2026-08-20"];
 

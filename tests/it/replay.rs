@@ -8,7 +8,7 @@ use cliffwatch::model::{
 };
 use serde_json::Value;
 
-use crate::{
+use crate::it::{
     binary::Workdir,
     support::{BEGIN, Setup, TestApp, burn, buyback, cliff, time},
 };

@@ -11,7 +11,7 @@ use cliffwatch::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
+use crate::it::{
     hostile::out::Received,
     support::{BEGIN, Setup, TestApp, item, time},
     unknown_supply::texts,

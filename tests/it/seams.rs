@@ -11,7 +11,7 @@ use cliffwatch::{
 use serde_json::{Value, json};
 use testkit::faults::Fault;
 
-use crate::support::{RULES, Setup, TestApp, burn, cliff, item, lines, time};
+use crate::it::support::{RULES, Setup, TestApp, burn, cliff, item, lines, time};
 
 /// The alerts of `bodies` as `status reason rule token`, in order.
 fn reasons(bodies: &[Value]) -> Vec<String> {

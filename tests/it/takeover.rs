@@ -4,7 +4,7 @@
 use cliffwatch::model::config::Config;
 use cliffwatch::model::supply::Endpoint;
 
-use crate::support::{TestApp, burn, lines};
+use crate::it::support::{TestApp, burn, lines};
 
 /// A config from before the receiver `ops` was added.
 fn without_ops(config: &mut Config) {

@@ -10,7 +10,7 @@ use cliffwatch::{
 };
 use serde_json::Value;
 
-use crate::support::{RULES, Setup, TestApp, cliff, item, lines, time};
+use crate::it::support::{RULES, Setup, TestApp, cliff, item, lines, time};
 
 /// A file, and names of its tests.
 type Tests = (&'static str, &'static [&'static str]);
@@ -517,7 +517,7 @@ async fn removed_receiver_resolves_its_alerts() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counts_are_pluralized_and_truncated_lists_are_reported() {
-    use crate::binary::Workdir;
+    use crate::it::binary::Workdir;
     let workdir = Workdir::new();
     workdir.write("rules/test.toml", "[[rule]]\nalert = \"One\"\non = \"burn\"\n");
     workdir.write("cliffwatch.toml", "[source]\nbase_url = \"http://127.0.0.1:9\"\n[store]\npath = \"test.db\"\n");

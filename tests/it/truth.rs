@@ -19,7 +19,7 @@ use cliffwatch::{
 use serde_json::json;
 use testkit::{faults::Fault, labels};
 
-use crate::support::{self, Fill, Setup, TestApp, item, time};
+use crate::it::support::{self, Fill, Setup, TestApp, item, time};
 
 /// The versions of one schedule with their times, oldest first.
 type Versions = Vec<(String, Vec<UnlockEvent>)>;

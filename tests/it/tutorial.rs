@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use crate::binary::Workdir;
+use crate::it::binary::Workdir;
 
 /// The page as replayed so far.
 struct Replay {

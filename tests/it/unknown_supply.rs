@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 use cliffwatch::model::supply::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
+use crate::it::{
     hostile::{FORMATS, fields, out::Received},
     support::{Setup, TestApp},
 };

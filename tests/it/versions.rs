@@ -4,7 +4,7 @@ use cliffwatch::model::{Endpoint, wire};
 use serde_json::json;
 use testkit::faults::Fault;
 
-use crate::support::{Setup, TestApp, cliff, item};
+use crate::it::support::{Setup, TestApp, cliff, item};
 
 /// A cliff with a committed claim, which only the newest version contains, and a linear part, which only older versions contain.
 fn schedule(claim: f64) -> Vec<wire::UnlockEvent> {

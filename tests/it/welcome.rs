@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use cliffwatch::model::wire;
 use serde_json::json;
 
-use crate::support::{Setup, TestApp, cliff, lines};
+use crate::it::support::{Setup, TestApp, cliff, lines};
 
 /// The number of watched tokens.
 const TOKENS: usize = 300;
@@ -50,7 +50,7 @@ async fn first_start_with_300_tokens_sends_one_message() {
     for minute in 0..20 {
         app.tick().await;
         for second in [0, 6, 40] {
-            app.clock.set(crate::support::time(crate::support::BEGIN) + TimeDelta::seconds(minute * 60 + second));
+            app.clock.set(crate::it::support::time(crate::it::support::BEGIN) + TimeDelta::seconds(minute * 60 + second));
             app.deliver().await;
         }
         // Bundled tokens without a schedule cause incidents, which are sent at once.

@@ -13,7 +13,7 @@ use testkit::free_port;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::outside::{self, ExternalProgram, due, receivers, resolved, send, unlock, until};
+use crate::receivers::outside::{self, ExternalProgram, due, receivers, resolved, send, unlock, until};
 
 type Bodies = Arc<Mutex<Vec<Value>>>;
 

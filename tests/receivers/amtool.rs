@@ -9,8 +9,8 @@ use std::{
 use serde_json::Value;
 use testkit::free_port;
 
-use crate::outside::{self, ExternalProgram, until};
-use crate::prometheus::cliffwatch;
+use crate::receivers::outside::{self, ExternalProgram, until};
+use crate::receivers::prometheus::cliffwatch;
 
 /// A daemon with firing alerts of three tokens, and the data service that it polls.
 struct Stage {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::outside;
+use crate::receivers::outside;
 
 /// The files of `init` in a temporary folder.
 struct InitFolder(tempfile::TempDir);

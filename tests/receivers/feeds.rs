@@ -10,7 +10,7 @@ use cliffwatch::web::ui::atom::{self, FeedEntry};
 use cliffwatch::web::ui::calendar::{CalendarEntry, CalendarStyle, MonthSpan, render};
 use serde_json::{Value, json};
 
-use crate::outside::{self, parsed};
+use crate::receivers::outside::{self, parsed};
 
 fn time(text: &str) -> Timestamp {
     wire::parse_timestamp(text).expect("a time")

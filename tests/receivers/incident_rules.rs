@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 mod pair;
 
-use crate::{
+use crate::receivers::{
     outside::{self, ExternalProgram},
     prometheus::{packaging, query_prometheus},
 };

@@ -8,7 +8,7 @@ use cliffwatch::{
 };
 use serde_json::Value;
 
-use crate::outside::{self, ExternalProgram, due, parsed, receivers, resolved, send, unlock};
+use crate::receivers::outside::{self, ExternalProgram, due, parsed, receivers, resolved, send, unlock};
 
 const PASSWORD: &str = "correct horse, ünïcode battery";
 

@@ -8,7 +8,7 @@ use std::{
 
 use testkit::free_port;
 
-use crate::outside::{self, ExternalProgram, until};
+use crate::receivers::outside::{self, ExternalProgram, until};
 
 /// Returns the output of promtool. Empty if the metrics are valid.
 fn complaints(page: &str) -> String {

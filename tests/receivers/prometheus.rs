@@ -14,7 +14,7 @@ use testkit::free_port;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::outside::{self, ExternalProgram, until};
+use crate::receivers::outside::{self, ExternalProgram, until};
 
 pub fn packaging(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(path)

@@ -9,7 +9,7 @@ use cliffwatch::model::{
 use cliffwatch::notify::{message, webhook_schema};
 use serde_json::{Value, json};
 
-use crate::outside::{self, due, now, parsed, resolved, unlock};
+use crate::receivers::outside::{self, due, now, parsed, resolved, unlock};
 
 fn body(notifications: Vec<Notification>) -> Value {
     let delivery = due("msg_1", notifications);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cliffwatch::notify::Outcome;
 
-use crate::outside::{self, ExternalProgram, due, parsed, receivers, send, unlock};
+use crate::receivers::outside::{self, ExternalProgram, due, parsed, receivers, send, unlock};
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::service::{
     json_schema::{boolean_schemas, validate},
     support::{Server, bundled},
 };

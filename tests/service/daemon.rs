@@ -12,7 +12,7 @@ use cliffwatch::{
 };
 use serde_json::Value;
 
-use crate::support::{Server, for_all, options};
+use crate::service::support::{Server, for_all, options};
 
 /// The versions of each round: unlock events, token list, upcoming, burn and buyback, allocations, daily, weekly, and investors.
 const ROUNDS: [[u8; 8]; 5] = [

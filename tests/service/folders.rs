@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use cliffwatch::service::{DataFolder, Service};
 use serde_json::Value;
 
-use crate::support::{Server, bundled, options};
+use crate::service::support::{Server, bundled, options};
 
 const PATHS: &[&str] = &[
     "/v5/token/list",

@@ -8,7 +8,7 @@ use std::{
 use cliffwatch::{service as serve, service::Service};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{Server, bundled, options};
+use crate::service::support::{Server, bundled, options};
 
 #[tokio::test]
 async fn unchanged_response_is_not_sent_and_costs_no_credit() {
@@ -27,7 +27,7 @@ async fn unchanged_response_is_not_sent_and_costs_no_credit() {
     assert_eq!(server.get(path, &[("if-none-match", &tag)]).await.status(), 401, "an entity tag does not replace a key");
     let other = server.get("/v5/unlock/events/optimism?pageSize=11", &[("x-api-key", &key), ("if-none-match", &tag)]).await;
     assert_eq!(other.status(), 200, "another page has another entity tag");
-    service.edit(|edit| edit.resize_event("optimism", crate::support::time("2023-02-09"), 2.0)).unwrap();
+    service.edit(|edit| edit.resize_event("optimism", crate::service::support::time("2023-02-09"), 2.0)).unwrap();
     let changed = server.get(path, &[("x-api-key", &key), ("if-none-match", &tag)]).await;
     assert_eq!(changed.status(), 200, "changed data has another entity tag");
 }

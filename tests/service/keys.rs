@@ -13,7 +13,7 @@ use cliffwatch::{
 };
 use tokio::task::JoinSet;
 
-use crate::support::{Server, database, opened, options};
+use crate::service::support::{Server, database, opened, options};
 
 pub fn filled(path: &str, options: Options) -> Service {
     let service = opened(path, options);

@@ -9,7 +9,7 @@ use cliffwatch::{
 use serde_json::json;
 use testkit::free_port;
 
-use crate::{
+use crate::service::{
     daemon::daemon,
     support::{Server, bundled, options, time},
 };

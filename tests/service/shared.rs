@@ -19,7 +19,7 @@ use cliffwatch::{
 use testkit::Cluster;
 use tokio::task::JoinSet;
 
-use crate::{
+use crate::service::{
     daemon::daemon,
     keys::{Daemon, filled},
     support::{Server, bundled, database, opened, options, time},

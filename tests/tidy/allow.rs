@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::project::Finding;
+use crate::tidy::project::Finding;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

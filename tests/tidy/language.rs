@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::project::{Finding, SourceFile};
+use crate::tidy::project::{Finding, SourceFile};
 
 /// `language.toml`: what must not be written, each with what to write instead.
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ impl Language {
                 .rust
                 .iter()
                 .flat_map(|rust| &rust.docs)
-                .map(|doc| (doc.line, crate::prose::Prose::new(doc.line, &doc.text).text));
+                .map(|doc| (doc.line, crate::tidy::prose::Prose::new(doc.line, &doc.text).text));
             for (line, text) in file.prose.iter().map(|prose| (prose.line, prose.text.clone())).chain(docs) {
                 for (found, advice) in patterns.find(&text) {
                     let text = format!("[{found}] {}", excerpt(&text, found));

@@ -6,7 +6,7 @@ use std::{
     sync::LazyLock,
 };
 
-use crate::{
+use crate::tidy::{
     prose::{self, Prose},
     rust::RustFile,
 };

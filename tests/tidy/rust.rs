@@ -8,7 +8,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use crate::prose::Prose;
+use crate::tidy::prose::Prose;
 
 /// A doc comment and the item that it documents.
 pub struct Doc {

@@ -5,7 +5,7 @@ const pages = {
 };
 
 export default async function (t) {
-  for (const size of ["wide", "phone"]) for (const scheme of ["light", "dark"]) {
+  for (const [size, scheme] of t.looks) {
     const page = await t.page({ size, scheme });
     for (const [name, path] of Object.entries(pages)) {
       await t.open(page, path);

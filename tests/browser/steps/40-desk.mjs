@@ -187,7 +187,7 @@ async function playground(t, page) {
 
 async function everyPage(t) {
   const first = async (page) => { await t.open(page, "/alerts"); return page.locator("#alerts tbody a[href^='/alerts/']").first().getAttribute("href"); };
-  for (const size of ["wide", "phone"]) for (const scheme of ["light", "dark"]) {
+  for (const [size, scheme] of t.looks) {
     const page = await t.page({ size, scheme });
     await logIn(t, page, "/alerts");
     const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", "alerts-week": "/alerts?since=7d", alert: await first(page), rules: "/rules", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };

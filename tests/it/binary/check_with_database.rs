@@ -1,7 +1,7 @@
 //! `check` compares config and rules with the tokens and labels in the database, if there is one.
 
 use super::{Fixture, Time, Workdir};
-use crate::support::BEGIN;
+use crate::it::support::BEGIN;
 use cliffwatch::service::AccessPolicy;
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Fixture, Time};
-use crate::support::{BEGIN, time};
+use crate::it::support::{BEGIN, time};
 use cliffwatch::service::AccessPolicy;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

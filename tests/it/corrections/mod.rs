@@ -16,7 +16,7 @@ use label::LabeledCorrection;
 use schedule::RowSchedule;
 use serde_json::{Value, json};
 
-use crate::support::{Setup, TestApp, time};
+use crate::it::support::{Setup, TestApp, time};
 
 /// The publication time of every correction.
 const PUBLISHED: &str = "2026-04-06T09:00:00Z";

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::Database;
+use crate::it::support::Database;
 
 /// The option for two instances on one database.
 const INSTANCES: (&str, usize) = ("instances", 2);

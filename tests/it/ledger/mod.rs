@@ -21,7 +21,7 @@ use cliffwatch::{
 use source::{Reply, Source, World};
 use tokio::runtime::Runtime;
 
-use crate::support::{BEGIN, Database, open, open_with, time};
+use crate::it::support::{BEGIN, Database, open, open_with, time};
 
 /// A database, a source, and the current run of the app.
 struct Stage {

@@ -11,7 +11,7 @@ use cliffwatch::{
 };
 use serde_json::Value;
 
-use crate::support::TestApp;
+use crate::it::support::TestApp;
 
 /// A message of either side, in a comparable form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

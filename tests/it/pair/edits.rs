@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{PairSoak, fault_log::Cause};
-use crate::soak::{RULES, world::LEAD_RULE};
+use crate::it::soak::{RULES, world::LEAD_RULE};
 
 /// The time limit until an edit on both sides has an effect.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(150);

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
+use crate::it::{
     soak::machine::FAKETIME,
     standby::machines::{PROGRAM, Proxy},
 };

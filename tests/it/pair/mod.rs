@@ -32,7 +32,7 @@ use testkit::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
+use crate::it::{
     soak::{
         books::{Behavior, Books},
         world::{TOKENS, World},

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use cliffwatch::model::clock::Clock;
 
 use super::{GRACE, MAX_SKEW_SECS, PairSoak, claims, fault_log, witness};
-use crate::soak::books::Books;
+use crate::it::soak::books::Books;
 
 /// The maximum number of deliveries to one receiver that are accepted but not recorded when a process dies.
 const UNRECORDED: usize = 8;

@@ -1,7 +1,7 @@
 //! A witness in the database: triggers that compare the login of each writing transaction with the holder of the lease. Each machine has a
 //! login of its own. No code of the program takes part.
 
-use crate::support::Cluster;
+use crate::it::support::Cluster;
 
 /// The tables that only the active instance writes in this test.
 const TABLES: [&str; 7] = ["poll", "alert", "change", "notification", "delivery", "delivery_notification", "attempt"];

@@ -21,7 +21,7 @@ use testkit::faults::{Fault, Faults};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Cluster, Database};
+use crate::it::support::{Cluster, Database};
 use books::{Behavior, Books, Fact};
 use machine::Machine;
 use world::{SILENCED, World};

@@ -9,7 +9,7 @@ use cliffwatch::{
 };
 
 use super::books::Fact;
-use crate::support::{burn, cliff, item};
+use crate::it::support::{burn, cliff, item};
 
 pub const TOKENS: usize = 24;
 /// The number of events per schedule.

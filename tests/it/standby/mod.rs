@@ -19,12 +19,12 @@ use testkit::{faults::Faults, free_port};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::soak::{
+use crate::it::soak::{
     RULES,
     books::Books,
     world::{TOKENS, World},
 };
-use crate::support::Cluster;
+use crate::it::support::Cluster;
 use machines::{Instance, PROGRAM, Proxy};
 
 /// The documented maximum duration of a takeover.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{Stage, WAIT_TIMEOUT};
-use crate::pair::session::Greed;
+use crate::it::pair::session::Greed;
 
 /// The interval between two requests.
 const INTERVAL: Duration = Duration::from_millis(50);

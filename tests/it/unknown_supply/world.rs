@@ -8,7 +8,7 @@ use cliffwatch::{
 use serde_json::{Value, json};
 use testkit::faults::{Fault, Faults};
 
-use crate::support::{self, BEGIN, item};
+use crate::it::support::{self, BEGIN, item};
 
 /// The slugs of the tokens. No product text contains one of these words by chance.
 const SLUGS: [&str; 7] = ["aqualis", "birchen", "cedarix", "dunemar", "elmwort", "fernyx", "gorsely"];

@@ -35,7 +35,7 @@ async fn receiver_down() {
 /// Runs an outage of six hours with a manual clock. Returns the messages about it. All other messages arrive once, and none is dropped.
 async fn messages_of_six_hours() -> Vec<Value> {
     let config = "fallback = [\"desk\"]\n".to_owned();
-    let app = crate::support::TestApp::with(crate::support::Setup { config, ..Default::default() }).await;
+    let app = crate::it::support::TestApp::with(crate::it::support::Setup { config, ..Default::default() }).await;
     app.tick_and_deliver().await;
     app.hook.respond_always(Some(UNAVAILABLE));
     let mut expected = 0;
