@@ -29,11 +29,15 @@ const MAX_REWRITTEN: usize = 3;
 pub enum ChangeClause {
     Added {
         tranches: Vec<TrancheFacts>,
+        /// The amount of the same unlock that did not change. `None` if there is no such amount.
+        rest: Option<f64>,
     },
     Removed {
         tranches: Vec<TrancheFacts>,
         /// The last visible day. The tranches may have moved beyond it instead. `None` if all days are visible.
         last_visible_day: Option<Timestamp>,
+        /// The amount of the same unlock that did not change. `None` if there is no such amount.
+        rest: Option<f64>,
     },
     /// An event without tranches was removed.
     EventRemoved {
@@ -251,11 +255,12 @@ pub fn shared_change(change: &Change) -> Option<String> {
 impl ChangeClause {
     fn text(&self, unit: &ScheduleUnit<'_>) -> String {
         match self {
-            Self::Added { tranches } => format!("added: {}", unit.holding_when_due(tranches)),
-            Self::Removed { tranches, last_visible_day } => {
+            Self::Added { tranches, rest } => format!("added: {}{}", unit.holding_when_due(tranches), unchanged_rest(*rest)),
+            Self::Removed { tranches, last_visible_day, rest } => {
                 let beyond = last_visible_day
                     .map(|last| format!(", or moved to a date after {}, which the API plan does not show", day(last)));
-                format!("removed: {}{}", unit.holding_when_due(tranches), beyond.unwrap_or_default())
+                let rest = unchanged_rest(*rest);
+                format!("removed: {}{}{rest}", unit.holding_when_due(tranches), beyond.unwrap_or_default())
             }
             Self::EventRemoved { date: Some(at) } => format!("removed: the event of {}", day(*at)),
             Self::EventRemoved { date: None } => "removed: an event without a date".to_owned(),
@@ -350,6 +355,11 @@ fn in_parentheses(shift_days: Option<(f64, f64)>) -> String {
 /// A ratio in parentheses: ` (×2)`. Empty if it is unknown.
 fn times(by: Option<f64>) -> String {
     by.map(|by| format!(" ({})", ratio(by))).unwrap_or_default()
+}
+
+/// `; the other 10.00M of that unlock are unchanged`. Empty if there is no rest.
+fn unchanged_rest(rest: Option<f64>) -> String {
+    rest.map(|rest| format!("; the other {} of that unlock are unchanged", amount(rest))).unwrap_or_default()
 }
 
 fn names_of(all: &[String]) -> String {
