@@ -1,12 +1,14 @@
 //! Sentences about changes. The diff returns facts as [`ChangeClause`]s; [`summary`] writes the text that is stored with a change.
 
+mod fields;
 mod tranches;
-
-use serde_json::Value;
 
 pub use tranches::{DateChange, MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
 
-use self::tranches::is_close;
+use self::{
+    fields::{field_change, field_label, field_value},
+    tranches::is_close,
+};
 use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
 use crate::{
     AllocationChange, AllocationSchedule, Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp,
@@ -552,38 +554,6 @@ fn row_subject(RowSubject { noun, count: rows, date, key }: &RowSubject) -> Stri
         (1, None) => format!("{noun} {}", name(key)),
         (rows, Some(at)) => format!("{} from {} on", count(rows, noun), day(*at)),
         (rows, None) => format!("{}, {} among them,", count(rows, noun), name(key)),
-    }
-}
-
-/// `cliffAmount is now 30`, `source of the schedule changed from a to b`.
-fn field_change(FieldChange { field, from, to }: &FieldChange) -> String {
-    let field = field_label(field);
-    match from {
-        Value::Null => format!("{field} is now {}", field_value(to)),
-        from => format!("{field} changed from {} to {}", field_value(from), field_value(to)),
-    }
-}
-
-/// The name of a field in a sentence. Unknown fields keep their name in the API.
-fn field_label(field: &str) -> &str {
-    match field {
-        "dataSource" => "source of the schedule",
-        "listedMethod" => "listing method",
-        "unlockPrecision" => "precision of the date",
-        "tokenName" => "token name",
-        "tokenSymbol" => "ticker",
-        "standardAllocationName" => "category",
-        other => other,
-    }
-}
-
-/// The value of a field, short and on one line.
-fn field_value(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::String(text) => name(text),
-        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), amount),
-        other => name(&other.to_string()),
     }
 }
 

@@ -61,7 +61,7 @@ impl Amounts {
 
 /// Explains changed amounts: whole series by one ratio, single allocations, single events; then added and removed tranches.
 pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amounts {
-    let tranches = with_twins(compared, tranches);
+    let tranches = with_duplicates(compared, tranches);
     let mut found = Amounts::default();
     let mut pairs: Vec<TranchePair> = Vec::new();
     let mut by_ratio = by_ratio(compared, tranches.pairs);
@@ -102,14 +102,14 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
 
 /// Adds the unchanged tranches that an added or removed one shares its allocation and dates with, as in a schedule that listed one of them
 /// twice. The allocation still unlocks on that date, but another amount.
-fn with_twins(compared: &Comparison<'_>, mut tranches: TrancheSet) -> TrancheSet {
+fn with_duplicates(compared: &Comparison<'_>, mut tranches: TrancheSet) -> TrancheSet {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     // Events that wait for proof may be known at a date to which another one moved: those are two events.
     let of_old: BTreeSet<_> =
         tranches.unpaired_old.iter().map(|i| &old[*i]).map(|was| (was.row, was.series, was.form, was.at, was.end)).collect();
     let of_new: BTreeSet<_> =
         tranches.unpaired_new.iter().map(|j| &new[*j]).map(|is| (is.row, is.series, is.form, is.at, is.end)).collect();
-    let is_twin = |pair: &TranchePair| {
+    let is_duplicate = |pair: &TranchePair| {
         let (was, is) = (&old[pair.old], &new[pair.new]);
         (was.at, was.end) == (is.at, is.end)
             && (of_old.contains(&(was.row, was.series, was.form, was.at, was.end))
@@ -117,8 +117,9 @@ fn with_twins(compared: &Comparison<'_>, mut tranches: TrancheSet) -> TrancheSet
     };
     let known: BTreeSet<TranchePair> = tranches.pairs.iter().copied().collect();
     let is_unchanged = |pair: &TranchePair| changed_ratio(&old[pair.old], &new[pair.new], compared.tolerance).is_none();
-    let twins = compared.links.pairs.iter().copied().filter(|pair| is_twin(pair) && is_unchanged(pair) && !known.contains(pair));
-    tranches.pairs.extend(twins);
+    let duplicates =
+        compared.links.pairs.iter().copied().filter(|pair| is_duplicate(pair) && is_unchanged(pair) && !known.contains(pair));
+    tranches.pairs.extend(duplicates);
     tranches
 }
 

@@ -423,7 +423,7 @@ fn step_of_a_shared_unlock_is_added_or_removed() {
 
 /// A new currency unit, and in the same correction, the day of one unlock is less exact than before.
 #[test]
-fn date_of_one_unlock_is_told_apart_from_a_redenomination() {
+fn date_of_one_unlock_is_reported_apart_from_a_redenomination() {
     let mut before = monthly("2026-05-16", 6, &[("Team", 10.0), ("Seed", 4.0)]);
     before.push(event("2027-01-16", &[("Team", 10.0)]));
     let mut after: Vec<UnlockEvent> = monthly("2026-05-16", 6, &[("Team", 1000.0), ("Seed", 400.0)]);

@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{Precision, wire::parse_timestamp};
@@ -56,11 +56,7 @@ fn added_and_removed_tranches_state_amount_and_dates() {
         "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026",
     );
     assert_summary(
-        ChangeClause::Removed {
-            tranches: tranches[..1].to_vec(),
-            last_visible_day: Some(time("2027-03-01")),
-            rest: Some(7.0),
-        },
+        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: Some(time("2027-03-01")), rest: Some(7.0) },
         "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved to a date after 1 Mar 2027, which the API plan does not show; the other 7 of that unlock are unchanged",
     );
     assert_summary(ChangeClause::EventRemoved { date: Some(time("2026-03-16")) }, "removed: the event of 16 Mar 2026");
@@ -237,6 +233,12 @@ fn fields_and_claims_state_the_new_value() {
     assert_summary(ChangeClause::FieldsRevised { fields, events: 2 }, "a is now 30; b is now 30; c is now 30 (2 events)");
     let fields = vec![field("dataSource", json!("x"), json!("y"))];
     assert_summary(ChangeClause::FieldsRevised { fields, events: 1 }, "source of the schedule changed from x to y");
+    let link = |end: &str| json!(format!("https://example.gitbook.io/protocol-documentation/token/tokenomics{end}"));
+    let fields = vec![field("dataSource", link(""), link("-v2"))];
+    assert_summary(
+        ChangeClause::FieldsRevised { fields, events: 1 },
+        "source of the schedule changed from …token/tokenomics to …token/tokenomics-v2",
+    );
     let claim = |from, at| ChangeClause::Committed { allocations: texts(&["Team"]), from, to: Some(20.0), at };
     assert_summary(claim(None, Some(time("2026-04-16"))), "committed claim of Team announced: 20 on 16 Apr 2026");
     assert_summary(claim(Some(5.0), None), "committed claim of Team changed from 5 to 20");
