@@ -188,8 +188,8 @@ fn describe_resource(resource: Resource) -> &'static str {
 
 fn describe_kind(kind: ChangeKind) -> &'static str {
     match kind {
-        ChangeKind::Added => "a new record",
-        ChangeKind::Removed => "a record that complete responses no longer contain",
+        ChangeKind::Added => "a new record, or another step of an allocation",
+        ChangeKind::Removed => "a record, or a step of an allocation, that complete responses no longer contain",
         ChangeKind::Rescheduled => "a new date for an unlock, or for the start or end of a linear segment",
         ChangeKind::Resized => "a new amount",
         ChangeKind::Reallocated => "the same total for other recipients",

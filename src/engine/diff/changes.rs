@@ -41,6 +41,8 @@ const MAX_EXPLANATIONS: usize = 2;
 const MAX_SINGLE_EVENTS: usize = 4;
 /// The same maximum if no two changes are about the same [aspect](Aspect) of the same allocation: those are independent corrections, too.
 const MAX_APART: usize = 3;
+/// The maximum ratio of a schedule to the max supply that it is compared with.
+const MAX_OF_SUPPLY: f64 = 1.5;
 /// The maximum number of allocations and fields listed in one change. Counts include the rest.
 const MAX_LISTED: usize = 50;
 
@@ -165,9 +167,12 @@ fn are_few(explanations: &[ChangeExplanation]) -> bool {
 impl Comparison<'_> {
     /// Returns the unit of the token's amounts.
     pub(super) fn unit(&self) -> ScheduleUnit<'_> {
-        let Timeline { old_events, new_events, .. } = self.timeline;
+        let Timeline { old_events, new_events, new, .. } = self.timeline;
         let symbol = new_events.iter().chain(old_events.iter()).find_map(|event| event.token_symbol.as_str());
-        ScheduleUnit { symbol, max_supply: self.supply }
+        // After a redenomination, the max supply is that of the former unit until the source publishes another one.
+        let total: f64 = new.iter().filter_map(|tranche| tranche.amount).sum();
+        let max_supply = self.supply.filter(|supply| total <= supply * MAX_OF_SUPPLY);
+        ScheduleUnit { symbol, max_supply }
     }
 
     /// Returns whether a change waits for removal proof. It is then reported later.
@@ -186,17 +191,21 @@ impl Comparison<'_> {
         !are_few(explanations) || is_replaced
     }
 
-    /// Adds facts to the changes that they belong to: a new source or precision that comes with a correction is part of it. Returns
-    /// the changes, and the facts that belong to none of them.
+    /// Adds facts to the changes that they belong to. A fact of the whole schedule, such as its source, and a date that is more or less
+    /// exact in only some of the events of a change are changes of their own, if there is room for another change. Returns the changes, and
+    /// the facts that belong to none of them.
     fn attach_facts(
         &self,
         mut explanations: Vec<ChangeExplanation>,
         facts: Vec<FactRevision>,
     ) -> (Vec<ChangeExplanation>, Vec<FactRevision>) {
-        // A date of another allocation is a change of its own, if there is room for it.
-        let is_full = explanations.len() >= MAX_APART || explanations.len() >= MAX_EXPLANATIONS && !are_apart(&explanations);
+        let has_two = explanations.len() >= MAX_EXPLANATIONS;
+        let is_full = explanations.len() >= MAX_APART || has_two && !are_apart(&explanations);
         let touches = |explanation: &ChangeExplanation, fact: &FactRevision| {
-            fact.is_of_token || !explanation.new.is_disjoint(&fact.new) && fact.is_about_allocations_of(self, &explanation.change)
+            !fact.is_of_token
+                && !explanation.new.is_disjoint(&fact.new)
+                && fact.is_about_allocations_of(self, &explanation.change)
+                && (has_two || !fact.is_redated() || explanation.new.is_subset(&fact.new))
         };
         let mut separate = Vec::new();
         for fact in facts {
@@ -204,7 +213,7 @@ impl Comparison<'_> {
             let names = |explanation: &ChangeExplanation| fact.is_category_in(&explanation.change);
             let fits = |explanation: &ChangeExplanation| {
                 explanation.change.kind == ChangeKind::Rewritten
-                    || (!self.is_waiting(explanation) && (is_full || touches(explanation, &fact)))
+                    || (!self.is_waiting(explanation) && (is_full || fact.is_of_token && has_two || touches(explanation, &fact)))
             };
             let named = explanations.iter().position(|explanation| fits(explanation) && names(explanation));
             let position = named.or_else(|| explanations.iter().position(fits));

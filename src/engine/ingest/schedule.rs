@@ -4,7 +4,7 @@
 //! version shows. Records outside of that were not removed, and records that were outside of the previous response were not added. Both
 //! are written without a change.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{NaiveDate, TimeDelta};
@@ -294,20 +294,24 @@ impl LearnedVisibility {
             events.iter().filter(|event| is_of_form(event)).filter_map(|event| event.unlock_date.copied()).collect()
         };
         let listed = dates(&|_| true);
+        let missing: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
+        let listable: Vec<&Tracked> = before.records.iter().filter(|tracked| !missing.contains(&tracked.key)).collect();
+        let known_dates = |is_of_form: &dyn Fn(&UnlockEvent) -> bool| -> Vec<Timestamp> {
+            listable.iter().filter_map(|tracked| listable_date(tracked, is_of_form, requested)).collect()
+        };
+        let is_shown = |event: &UnlockEvent| is_joined || is_of_form(event);
+        let is_corrected = corrects_inner_dates(&known_dates(&|_| true), &known_dates(&is_shown), &listed);
         let learn =
             |was: Visibility, previous_at: Option<Timestamp>, is_rare: bool, is_of_form: &dyn Fn(&UnlockEvent) -> bool| {
                 let listed_of_form = dates(is_of_form);
                 let Some(previous_at) = previous_at else { return Visibility::from_first_response(&listed_of_form, now) };
-                let missing: HashSet<_> = known.missing.iter().map(|(key, _)| key).collect();
-                let listable = before.records.iter().filter(|tracked| !missing.contains(&tracked.key));
-                let known: Vec<Timestamp> =
-                    listable.filter_map(|tracked| listable_date(tracked, is_of_form, requested)).collect();
                 let observation = Observation {
-                    known: &known,
+                    known: &known_dates(is_of_form),
                     listed: &listed,
                     listed_of_form: &listed_of_form,
                     previous_at,
                     is_rare,
+                    is_corrected,
                     others: listed_schedules.others(&before.token.id, previous_at),
                 };
                 was.learn(&observation, now)
@@ -406,6 +410,20 @@ fn outermost(events: &[UnlockEvent], fetched: &FetchedResponse) -> Option<(Times
     let dates = listed.filter_map(|event| event.unlock_date.copied());
     let dates = dates.filter(|at| !is_placeholder(*at) && !fetched.without_cliffs.contains(at));
     dates.clone().min().zip(dates.max())
+}
+
+/// Returns whether a response lists a new date among the known ones, or leaves out a date after its first one. Time alone does neither: it
+/// moves dates out of view at the back and into view ahead. `shown` are the known dates of the forms that the response shows.
+fn corrects_inner_dates(known: &[Timestamp], shown: &[Timestamp], listed: &[Timestamp]) -> bool {
+    let dated =
+        |dates: &[Timestamp]| -> BTreeSet<Timestamp> { dates.iter().copied().filter(|at| !is_placeholder(*at)).collect() };
+    let (known, shown, listed) = (dated(known), dated(shown), dated(listed));
+    let Some((first, oldest, latest)) = listed.first().zip(known.first()).zip(known.last()).map(|((a, b), c)| (a, b, c)) else {
+        return false;
+    };
+    let is_new = |at: &Timestamp| !known.contains(at) && (oldest..latest).contains(&at);
+    let is_left_out = |at: &Timestamp| !listed.contains(at) && at > first;
+    listed.iter().any(is_new) || shown.iter().any(is_left_out)
 }
 
 /// Returns the date of an event that a response could list: on a requested day, and of a form that it shows.

@@ -15,7 +15,8 @@
 //! - Events of both sides that a server cuts at whole years at once: the plan changed.
 //!
 //! A single event that left behind, at a whole number of years or long past, is presumed to be outside the window for a year, and stays
-//! known. Otherwise each token of a small plan would report one false removal. If no second event confirms that, it is removed.
+//! known. Otherwise each token of a small plan would report one false removal. If no second event confirms that, it is removed. If the same
+//! response corrects other dates, the event left because of that correction, and nothing is presumed.
 //!
 //! An edge is dropped as soon as the server lists anything beyond it, of this token or of another one. What it hid is then compared.
 
@@ -121,6 +122,8 @@ pub(super) struct Observation<'a> {
     pub previous_at: Timestamp,
     /// Whether the form is polled so rarely that an edge can be confirmed after a long pause.
     pub is_rare: bool,
+    /// Whether the response corrects other dates as well. Then an event that is left out may have been removed.
+    pub is_corrected: bool,
     /// The schedules of other tokens that were read since.
     pub others: OtherSchedules<'a>,
 }
@@ -157,7 +160,7 @@ impl Visibility {
 
     /// Returns the window after one more response.
     pub(super) fn learn(self, observation: &Observation<'_>, now: Timestamp) -> Self {
-        let Observation { known, listed, listed_of_form, previous_at, is_rare, others } = *observation;
+        let Observation { known, listed, listed_of_form, previous_at, is_rare, is_corrected, others } = *observation;
         let is_dated = |at: &&Timestamp| !is_placeholder(**at);
         let known: Vec<Timestamp> = known.iter().filter(is_dated).copied().collect();
         let seconds = |delta: TimeDelta| delta.num_seconds();
@@ -178,7 +181,7 @@ impl Visibility {
                 CrossedEdge::new(EdgeSide::Back, EdgeRange { least, most: seconds(now - *youngest) }, *youngest, now, others);
             let back = match self.back.is_confirmed {
                 true => self.back,
-                false => self.back.after_leaving(Some(left), least, max_range_back),
+                false => self.back.after_leaving(Some(left), least, (max_range_back, false)),
             };
             return Self { back, ..self };
         };
@@ -213,7 +216,7 @@ impl Visibility {
         let back_edge = self.back.widened(back - aged, back, left.map(|left| left.range));
         let back_edge = back_edge.unwrap_or_else(|| match self.back.is_refuted(EdgeSide::Back, others) {
             true => WindowEdge::default().with_seen(back),
-            false => self.back.after_leaving(left, back, max_range_back),
+            false => self.back.after_leaving(left, back, (max_range_back, is_corrected)),
         });
         // A plan that has an edge at the back also has one ahead.
         let has_back = back_edge.is_confirmed || back_edge.is_presumed;
@@ -309,8 +312,8 @@ impl WindowEdge {
         })
     }
 
-    /// Returns the back edge after a response that leaves out the events of `left`.
-    fn after_leaving(self, left: Option<CrossedEdge<'_>>, seen: i64, max_range: i64) -> Self {
+    /// Returns the back edge after a response that leaves out the events of `left`, and that may correct other dates.
+    fn after_leaving(self, left: Option<CrossedEdge<'_>>, seen: i64, (max_range, is_corrected): (i64, bool)) -> Self {
         let after = self.with_seen(seen);
         let Some(left) = left else { return after };
         let range = left.range;
@@ -324,6 +327,9 @@ impl WindowEdge {
             return after;
         }
         let is_confirmed = left.is_confirmed_by(self);
+        if is_corrected && !is_confirmed {
+            return after;
+        }
         let is_presumed = !is_confirmed && (range.contains_whole_years() || range.most >= MIN_AGE_OF_LEFT);
         left.edge(is_confirmed, is_presumed)
     }

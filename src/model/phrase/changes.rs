@@ -1,12 +1,14 @@
 //! Sentences about changes. The diff returns facts as [`ChangeClause`]s; [`summary`] writes the text that is stored with a change.
 
+mod fields;
 mod tranches;
-
-use serde_json::Value;
 
 pub use tranches::{DateChange, MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
 
-use self::tranches::is_close;
+use self::{
+    fields::{field_change, field_label, field_value},
+    tranches::is_close,
+};
 use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
 use crate::{
     AllocationChange, AllocationSchedule, Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp,
@@ -29,11 +31,15 @@ const MAX_REWRITTEN: usize = 3;
 pub enum ChangeClause {
     Added {
         tranches: Vec<TrancheFacts>,
+        /// The amount of the same unlock that did not change. `None` if there is no such amount.
+        rest: Option<f64>,
     },
     Removed {
         tranches: Vec<TrancheFacts>,
         /// The last visible day. The tranches may have moved beyond it instead. `None` if all days are visible.
         last_visible_day: Option<Timestamp>,
+        /// The amount of the same unlock that did not change. `None` if there is no such amount.
+        rest: Option<f64>,
     },
     /// An event without tranches was removed.
     EventRemoved {
@@ -251,11 +257,12 @@ pub fn shared_change(change: &Change) -> Option<String> {
 impl ChangeClause {
     fn text(&self, unit: &ScheduleUnit<'_>) -> String {
         match self {
-            Self::Added { tranches } => format!("added: {}", unit.holding_when_due(tranches)),
-            Self::Removed { tranches, last_visible_day } => {
+            Self::Added { tranches, rest } => format!("added: {}{}", unit.holding_when_due(tranches), unchanged_rest(*rest)),
+            Self::Removed { tranches, last_visible_day, rest } => {
                 let beyond = last_visible_day
                     .map(|last| format!(", or moved to a date after {}, which the API plan does not show", day(last)));
-                format!("removed: {}{}", unit.holding_when_due(tranches), beyond.unwrap_or_default())
+                let rest = unchanged_rest(*rest);
+                format!("removed: {}{}{rest}", unit.holding_when_due(tranches), beyond.unwrap_or_default())
             }
             Self::EventRemoved { date: Some(at) } => format!("removed: the event of {}", day(*at)),
             Self::EventRemoved { date: None } => "removed: an event without a date".to_owned(),
@@ -350,6 +357,11 @@ fn in_parentheses(shift_days: Option<(f64, f64)>) -> String {
 /// A ratio in parentheses: ` (×2)`. Empty if it is unknown.
 fn times(by: Option<f64>) -> String {
     by.map(|by| format!(" ({})", ratio(by))).unwrap_or_default()
+}
+
+/// `; the other 10.00M of that unlock are unchanged`. Empty if there is no rest.
+fn unchanged_rest(rest: Option<f64>) -> String {
+    rest.map(|rest| format!("; the other {} of that unlock are unchanged", amount(rest))).unwrap_or_default()
 }
 
 fn names_of(all: &[String]) -> String {
@@ -542,38 +554,6 @@ fn row_subject(RowSubject { noun, count: rows, date, key }: &RowSubject) -> Stri
         (1, None) => format!("{noun} {}", name(key)),
         (rows, Some(at)) => format!("{} from {} on", count(rows, noun), day(*at)),
         (rows, None) => format!("{}, {} among them,", count(rows, noun), name(key)),
-    }
-}
-
-/// `cliffAmount is now 30`, `source of the schedule changed from a to b`.
-fn field_change(FieldChange { field, from, to }: &FieldChange) -> String {
-    let field = field_label(field);
-    match from {
-        Value::Null => format!("{field} is now {}", field_value(to)),
-        from => format!("{field} changed from {} to {}", field_value(from), field_value(to)),
-    }
-}
-
-/// The name of a field in a sentence. Unknown fields keep their name in the API.
-fn field_label(field: &str) -> &str {
-    match field {
-        "dataSource" => "source of the schedule",
-        "listedMethod" => "listing method",
-        "unlockPrecision" => "precision of the date",
-        "tokenName" => "token name",
-        "tokenSymbol" => "ticker",
-        "standardAllocationName" => "category",
-        other => other,
-    }
-}
-
-/// The value of a field, short and on one line.
-fn field_value(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::String(text) => name(text),
-        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), amount),
-        other => name(&other.to_string()),
     }
 }
 

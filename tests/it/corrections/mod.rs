@@ -71,7 +71,10 @@ async fn play(before: RowSchedule, after: &RowSchedule) -> Vec<ReportedChange> {
         edit.put_token(&token)?;
         edit.put_events(&before.token, before.events())
     };
-    let setup = Setup { rules: RULES.to_owned(), fill: Box::new(fill), ..Setup::default() };
+    // Other receivers, for those who want to read the messages.
+    let config = std::env::var("CLIFFWATCH_TEST_CONFIG").unwrap_or_default();
+    let has_receivers = !config.is_empty();
+    let setup = Setup { rules: RULES.to_owned(), fill: Box::new(fill), config, ..Setup::default() };
     let app = TestApp::with(setup).await;
     let mut reported = Vec::new();
     for poll in -POLLS_BEFORE..POLLS_AFTER {
@@ -84,6 +87,9 @@ async fn play(before: RowSchedule, after: &RowSchedule) -> Vec<ReportedChange> {
             assert_eq!(report.failed, [], "{}", after.token);
             let changes = report.changes.iter().map(|change| serde_json::to_value(change).expect("a change"));
             reported.extend(changes.map(|change: Value| ReportedChange { poll, change }));
+        }
+        if has_receivers {
+            app.deliver().await;
         }
     }
     app.hook.take();

@@ -61,6 +61,7 @@ impl Amounts {
 
 /// Explains changed amounts: whole series by one ratio, single allocations, single events; then added and removed tranches.
 pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amounts {
+    let tranches = with_duplicates(compared, tranches);
     let mut found = Amounts::default();
     let mut pairs: Vec<TranchePair> = Vec::new();
     let mut by_ratio = by_ratio(compared, tranches.pairs);
@@ -97,6 +98,29 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
     found.explanations.extend(added(compared, unpaired_new));
     found.explanations.extend(removed(compared, unpaired_old));
     found
+}
+
+/// Adds the unchanged tranches that an added or removed one shares its allocation and dates with, as in a schedule that listed one of them
+/// twice. The allocation still unlocks on that date, but another amount.
+fn with_duplicates(compared: &Comparison<'_>, mut tranches: TrancheSet) -> TrancheSet {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    // Events that wait for proof may be known at a date to which another one moved: those are two events.
+    let of_old: BTreeSet<_> =
+        tranches.unpaired_old.iter().map(|i| &old[*i]).map(|was| (was.row, was.series, was.form, was.at, was.end)).collect();
+    let of_new: BTreeSet<_> =
+        tranches.unpaired_new.iter().map(|j| &new[*j]).map(|is| (is.row, is.series, is.form, is.at, is.end)).collect();
+    let is_duplicate = |pair: &TranchePair| {
+        let (was, is) = (&old[pair.old], &new[pair.new]);
+        (was.at, was.end) == (is.at, is.end)
+            && (of_old.contains(&(was.row, was.series, was.form, was.at, was.end))
+                || of_new.contains(&(is.row, is.series, is.form, is.at, is.end)))
+    };
+    let known: BTreeSet<TranchePair> = tranches.pairs.iter().copied().collect();
+    let is_unchanged = |pair: &TranchePair| changed_ratio(&old[pair.old], &new[pair.new], compared.tolerance).is_none();
+    let duplicates =
+        compared.links.pairs.iter().copied().filter(|pair| is_duplicate(pair) && is_unchanged(pair) && !known.contains(pair));
+    tranches.pairs.extend(duplicates);
+    tranches
 }
 
 /// Splits off the allocations with at least two of these: resized, added, and removed tranches. The amount of such an allocation
@@ -146,8 +170,8 @@ type Event = (OldRow, NewRow);
 
 /// Splits off the tranches of single events, if these are few. Returns them by event, and the rest, sorted by date.
 ///
-/// Tranches that were added to one event, or removed from it, resize that event. If they are a whole allocation, the allocation itself
-/// is added or removed instead.
+/// Tranches that were added to one event, or removed from it, resize that event if other amounts of it changed as well. Otherwise, they
+/// were added or removed.
 fn split_events(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Vec<(Event, TrancheSet)>, TrancheSet) {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
     let event_of_old = |i: &OldTranche| {
@@ -160,9 +184,10 @@ fn split_events(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Vec<(Ev
     };
     let unpaired_old = tranches.unpaired_old.iter().map(event_of_old);
     let of_unpaired: BTreeSet<Option<Event>> = unpaired_old.chain(tranches.unpaired_new.iter().map(event_of_new)).collect();
-    let are_of_one_event = of_unpaired.len() == 1 && of_unpaired.iter().all(Option::is_some);
-
     let mut events: BTreeSet<Event> = tranches.pairs.iter().map(|pair| compared.rows(*pair)).collect();
+    let are_replaced = !tranches.unpaired_old.is_empty() && !tranches.unpaired_new.is_empty();
+    let is_resized = |event: &Event| are_replaced || events.contains(event);
+    let are_of_one_event = of_unpaired.len() == 1 && of_unpaired.iter().all(|event| event.as_ref().is_some_and(is_resized));
     if are_of_one_event {
         events.extend(of_unpaired.into_iter().flatten());
     }
@@ -256,7 +281,10 @@ fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<ChangeE
     change.allocations = allocation_changes(compared, &set);
     change.amount = known_sum(tranches.iter().filter_map(|j| new[*j].amount));
     change.to = change.amount.map(Fact::Amount);
-    explanation.clauses = vec![ChangeClause::Added { tranches: tranche_facts(new, tranches) }];
+    let row = *explanation.new.first()?;
+    let before = compared.old_of_new[row].and_then(|o| compared.old_total(o, None));
+    let rest = rest_of_event(explanation.new.len(), before, compared.new_total(row, None), change.amount);
+    explanation.clauses = vec![ChangeClause::Added { tranches: tranche_facts(new, tranches), rest }];
     Some(explanation)
 }
 
@@ -275,8 +303,17 @@ fn removed(compared: &Comparison<'_>, tranches: Vec<OldTranche>) -> Option<Chang
     let last = tranches.iter().map(|i| old[*i].time()).max();
     let is_near = |day: &Timestamp| last.is_some_and(|last| *day - last <= MAX_POSTPONEMENT);
     let last_visible_day = compared.last_visible_day.filter(is_near);
-    explanation.clauses = vec![ChangeClause::Removed { tranches: tranche_facts(old, tranches), last_visible_day }];
+    let after = compared.new_of_old[first].and_then(|n| compared.new_total(n, None));
+    let rest = rest_of_event(explanation.old.len(), after, compared.old_total(first, None), change.amount);
+    explanation.clauses = vec![ChangeClause::Removed { tranches: tranche_facts(old, tranches), last_visible_day, rest }];
     Some(explanation)
+}
+
+/// Returns the unchanged rest of the one event to which an amount was added, or from which it was removed. `less` and `more` are the totals
+/// of the event without and with that amount. `None` if there is no rest, or if it changed as well.
+fn rest_of_event(events: usize, less: Option<f64>, more: Option<f64>, amount: Option<f64>) -> Option<f64> {
+    let (less, more, amount) = (less?, more?, amount?);
+    (events == 1 && less > 0.0 && close(less + amount, more, tolerances::TOTAL)).then_some(less)
 }
 
 impl Comparison<'_> {

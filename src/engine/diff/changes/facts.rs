@@ -65,10 +65,16 @@ pub(super) struct FactRevision {
 }
 
 impl FactRevision {
-    /// Returns the sentence about a fact that matters in a text about another change: dates that are more or less exact than before, or
-    /// another category of an allocation.
+    /// Returns the sentence about a fact that matters in a text about another change: dates that are more or less exact than before,
+    /// another category of an allocation, or another source of the schedule.
     pub(super) fn clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
-        redated_clause(compared, &self.redated).or_else(|| self.category_clause())
+        let of_token = || ChangeClause::FieldsRevised { fields: vec![self.field.clone()], events: 1 };
+        redated_clause(compared, &self.redated).or_else(|| self.category_clause()).or_else(|| self.is_of_token.then(of_token))
+    }
+
+    /// Returns whether dates are more or less exact than before.
+    pub(super) fn is_redated(&self) -> bool {
+        !self.redated.is_empty()
     }
 
     /// Returns whether a change is about the allocations whose dates are more or less exact. Other facts are about the whole event.

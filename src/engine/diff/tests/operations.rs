@@ -436,3 +436,65 @@ fn begin_and_end_that_keep_the_rate_are_one_change() {
         }
     }
 }
+
+/// One step of a series is cancelled, or was forgotten before, while other allocations unlock on the same date.
+#[test]
+fn one_step_of_a_shared_unlock_is_removed_or_added() {
+    let rounds: usize = std::env::var("LAW_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(400);
+    let mut checked = 0;
+    for round in 0..rounds {
+        let mut random = Random(u64::try_from(round).expect("a number").wrapping_mul(0x9e6c_63d0_676a_9a99) ^ 11);
+        random.below(7);
+        let (token, with) = &SCHEDULES[random.below(SCHEDULES.len())];
+        let is_cliff_at = |t: &Flat, at: i64| t.end.is_none() && t.at == at;
+        let is_shared = |step: &Flat| {
+            let of_same_date = |t: &&Flat| is_cliff_at(t, step.at);
+            let own = with.iter().filter(of_same_date).filter(|t| t.name == step.name).count();
+            let of_series = with.iter().filter(|t| t.name == step.name && t.end.is_none());
+            let (earlier, later): (Vec<&Flat>, Vec<&Flat>) = of_series.filter(|t| t.at != step.at).partition(|t| t.at < step.at);
+            own == 1 && earlier.len() >= 2 && later.len() >= 2 && with.iter().filter(of_same_date).count() > 1
+        };
+        let steps: Vec<usize> = (0..with.len()).filter(|k| with[*k].end.is_none() && is_shared(&with[*k])).collect();
+        let Some(step) = steps.get(random.below(steps.len())).copied() else { continue };
+        let mut without = with.clone();
+        let Flat { name, amount, .. } = without.remove(step);
+        for (before, after, kind) in [(with, &without, ChangeKind::Removed), (&without, with, ChangeKind::Added)] {
+            let changes = changes_from(&rebuild(before), &rebuild(after));
+            let reported: Vec<String> = changes.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+            let [change] = &changes[..] else { panic!("{round} {token} {name}: {reported:?}") };
+            assert_eq!((change.kind, names_of(change)), (kind, BTreeSet::from([name.clone()])), "{round} {token}: {reported:?}");
+            assert!(change.amount.is_some_and(|of| (of - amount).abs() <= 1e-9 * amount), "{round} {token}: {reported:?}");
+            assert!(change.summary.contains("; the other "), "{round} {token}: {reported:?}");
+            assert_eq!(broken(before, after, &changes), [""; 0], "{round} {token}: {reported:?}");
+        }
+        checked += 1;
+    }
+    assert!(checked * 4 > rounds, "only {checked} of {rounds}");
+}
+
+/// All amounts change by one ratio, and the day of one unlock is no longer certain: the date is a fact of its own.
+#[test]
+fn less_exact_date_next_to_a_redenomination_is_named() {
+    let rounds: usize = std::env::var("LAW_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(400);
+    let mut checked = 0;
+    for round in 0..rounds {
+        let mut random = Random(u64::try_from(round).expect("a number").wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 13);
+        random.below(7);
+        let (token, before) = &SCHEDULES[random.below(SCHEDULES.len())];
+        let Some(done) = DayToMonth.carry_out(before, &BTreeSet::new(), &mut random) else { continue };
+        let factor = [10.0, 100.0, 1000.0, 0.01][random.below(4)];
+        let after: Vec<Flat> = done.flat.into_iter().map(|t| Flat { amount: t.amount * factor, ..t }).collect();
+        let changes = changes_from(&rebuild(before), &rebuild(&after));
+        let reported: Vec<String> = changes.iter().map(|change| format!("{}: {}", change.kind, change.summary)).collect();
+        let [rescaled, others @ ..] = &changes[..] else { panic!("{round} {token}: nothing is reported") };
+        assert!(matches!(rescaled.kind, ChangeKind::SeriesRescaled | ChangeKind::Resized), "{round} {token}: {reported:?}");
+        let dated = others.first().unwrap_or(rescaled);
+        let is_named = done.names.iter().any(|name| dated.summary.contains(name.as_str()));
+        assert!(dated.summary.contains("now dated: ") && is_named, "{round} {token}: {reported:?}");
+        let is_apart = matches!(others, [change] if change.kind == ChangeKind::Revised && !rescaled.summary.contains("dated"));
+        assert!(is_apart || others.is_empty() && rescaled.key.is_some(), "{round} {token}: {reported:?}");
+        assert_eq!(broken(before, &after, &changes), [""; 0], "{round} {token}: {reported:?}");
+        checked += 1;
+    }
+    assert!(checked * 50 > rounds, "only {checked} of {rounds}");
+}

@@ -193,15 +193,45 @@ fn equal_revisions_of_many_events_are_one_change() {
     assert_eq!(change.fields[0].field, "dataSource");
 }
 
-#[test]
-fn new_data_source_with_a_correction_is_part_of_it() {
-    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
-    let mut after = monthly("2026-03-16", 12, &[("Team", 10.0)]);
-    for event in &mut after {
+/// The same schedule from another source.
+fn from_other_source(mut schedule: Vec<UnlockEvent>) -> Vec<UnlockEvent> {
+    for event in &mut schedule {
         event.data_source = "https://docs.example.com/v2".to_owned().into();
     }
-    let change = only(changes_of(&before, &after), ChangeKind::SeriesShifted);
-    assert_eq!(change.fields[0].field, "dataSource");
+    schedule
+}
+
+#[test]
+fn new_data_source_next_to_one_correction_is_a_change_of_its_own() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    for (after, kind) in [
+        (monthly("2026-03-16", 12, &[("Team", 10.0)]), ChangeKind::SeriesShifted),
+        (monthly("2026-01-16", 13, &[("Team", 10.0)]), ChangeKind::Added),
+    ] {
+        let changes = changes_of(&before, &from_other_source(after));
+        let [correction, source] = &changes[..] else { panic!("{changes:#?}") };
+        assert_eq!((correction.kind, source.kind), (kind, ChangeKind::Revised));
+        assert!(correction.fields.is_empty(), "{:?}", correction.fields);
+        assert_eq!(
+            source.summary,
+            "source of the schedule changed from https://docs.example.com to https://docs.example.com/v2 (12 events)"
+        );
+    }
+}
+
+#[test]
+fn new_data_source_next_to_several_corrections_is_part_of_one() {
+    let before = monthly("2026-01-16", 12, &[("Team", 10.0)]);
+    let mut after = before.clone();
+    after[5] = event("2026-06-16", &[("Team", 11.0)]);
+    after.push(event("2027-03-05", &[("Seed", 77.0)]));
+    let after = from_other_source(after);
+    let changes = changes_of(&before, &after);
+    assert!(changes.iter().all(|change| change.kind != ChangeKind::Revised), "{changes:#?}");
+    let text = "source of the schedule changed from ";
+    let with_source: Vec<&Change> = changes.iter().filter(|change| change.summary.contains(text)).collect();
+    assert_eq!(with_source.len(), 1, "{changes:#?}");
+    assert_eq!(with_source[0].fields[0].field, "dataSource");
 }
 
 // Differences that are not changes.

@@ -374,12 +374,86 @@ fn each_allocation_with_another_form_and_total_has_its_own_text() {
 
 #[test]
 fn allocation_that_is_taken_out_of_an_unlock_is_named_next_to_a_resized_one() {
-    let with = |amounts: &[(&str, f64)]| [event("2026-05-16", amounts), event("2026-08-16", &[("Seed", 100.0)])];
-    let before = with(&[("Farm", 150.0), ("Sale", 20.0), ("Sale", 20.0), ("Seed", 100.0)]);
-    let change = only(changes_of(&before, &with(&[("Farm", 144.3), ("Sale", 20.0), ("Seed", 100.0)])), ChangeKind::Resized);
+    let with = |amounts: &[(&str, f64)]| [event("2026-05-16", amounts), event("2026-08-16", &[("Seed", 100.0), ("Sale", 5.0)])];
+    let before = with(&[("Farm", 150.0), ("Sale", 20.0), ("Seed", 100.0)]);
+    let change = only(changes_of(&before, &with(&[("Farm", 144.3), ("Seed", 100.0)])), ChangeKind::Resized);
     assert_eq!(
         change.summary,
-        "Farm resized from 150 to 144.30 (-3.8%), on 16 May 2026; Sale (20) taken out of the unlock on 16 May 2026; the other 120 of that \
+        "Farm resized from 150 to 144.30 (-3.8%), on 16 May 2026; Sale (20) taken out of the unlock on 16 May 2026; the other 100 of that \
          unlock are unchanged"
     );
+}
+
+#[test]
+fn allocation_that_was_listed_twice_is_resized() {
+    let with = |amounts: &[(&str, f64)]| [event("2026-05-16", amounts), event("2026-08-16", &[("Seed", 100.0)])];
+    let twice = with(&[("Farm", 150.0), ("Sale", 20.0), ("Sale", 20.0), ("Seed", 100.0)]);
+    let once = with(&[("Farm", 150.0), ("Sale", 20.0), ("Seed", 100.0)]);
+    let change = only(changes_of(&twice, &once), ChangeKind::Resized);
+    assert_eq!(change.summary, "Sale resized from 40 to 20 (×0.5), on 16 May 2026; the other 250 of that unlock are unchanged");
+    let change = only(changes_of(&once, &twice), ChangeKind::Resized);
+    assert!(change.summary.starts_with("Sale resized from 20 to 40 (×2), on 16 May 2026"), "{}", change.summary);
+    let change = only(changes_of(&twice, &with(&[("Farm", 144.3), ("Sale", 20.0), ("Seed", 100.0)])), ChangeKind::Resized);
+    assert!(change.summary.starts_with("Farm and Sale resized from 190 to 164.30"), "{}", change.summary);
+}
+
+/// Other allocations unlock on the same date, but this step of the allocation was cancelled, or forgotten before.
+#[test]
+fn step_of_a_shared_unlock_is_added_or_removed() {
+    let with_all = monthly("2026-05-16", 6, &[("Team", 10.0), ("Seed", 4.0)]);
+    let mut without = with_all.clone();
+    without[2] = event("2026-07-16", &[("Team", 10.0)]);
+    let change = only(changes_of(&with_all, &without), ChangeKind::Removed);
+    assert_eq!(change.summary, "removed: 4 tokens of Seed, on 16 Jul 2026; the other 10 of that unlock are unchanged");
+    assert_eq!((change.amount, change.key.as_ref().map(|key| key.as_str())), (Some(4.0), Some("2026-07-16")));
+    let change = only(changes_of(&without, &with_all), ChangeKind::Added);
+    assert_eq!(change.summary, "added: 4 tokens of Seed, on 16 Jul 2026; the other 10 of that unlock are unchanged");
+    // Next to a move of the other allocation, there is no unchanged rest.
+    let mut moved: Vec<UnlockEvent> = Vec::new();
+    for (k, shared) in with_all.iter().enumerate() {
+        let at = shared.unlock_date.copied().expect("dated");
+        moved.push(event_at(at + Days::new(7), vec![cliff("Team", 10.0)], Vec::new()));
+        moved.extend((k != 2).then(|| event_at(at, vec![cliff("Seed", 4.0)], Vec::new())));
+    }
+    moved.sort_by_key(|event| event.unlock_date.copied());
+    let changes = changes_of(&with_all, &moved);
+    let kinds: Vec<ChangeKind> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::SeriesShifted, ChangeKind::Removed], "{:?}", summaries(&changes));
+}
+
+/// A new currency unit, and in the same correction, the day of one unlock is less exact than before.
+#[test]
+fn date_of_one_unlock_is_reported_apart_from_a_redenomination() {
+    let mut before = monthly("2026-05-16", 6, &[("Team", 10.0), ("Seed", 4.0)]);
+    before.push(event("2027-01-16", &[("Team", 10.0)]));
+    let mut after: Vec<UnlockEvent> = monthly("2026-05-16", 6, &[("Team", 1000.0), ("Seed", 400.0)]);
+    after.push(event("2027-01-16", &[("Team", 1000.0)]));
+    for part in after[6].cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).into_iter().flatten() {
+        part.unlock_precision = "month".to_owned().into();
+    }
+    let changes = changes_of(&before, &after);
+    let [rescaled, dated] = &changes[..] else { panic!("{:?}", summaries(&changes)) };
+    assert_eq!((rescaled.kind, dated.kind), (ChangeKind::SeriesRescaled, ChangeKind::Revised));
+    assert!(!rescaled.summary.contains("dated"), "{}", rescaled.summary);
+    assert!(dated.summary.contains("of Team now dated: January 2027 (before: 16 Jan 2027"), "{}", dated.summary);
+    // The only change of the same unlock takes in its date.
+    let mut resized = before.clone();
+    resized[6] = after[6].clone();
+    let change = only(changes_of(&before, &resized), ChangeKind::Resized);
+    assert!(change.summary.contains("now dated: January 2027"), "{}", change.summary);
+}
+
+/// The max supply is published later than the new amounts. A share of the former one would be 200%.
+#[test]
+fn share_of_a_max_supply_in_another_unit_is_not_stated() {
+    let (before, token) = (monthly("2026-05-16", 6, &[("Team", 10.0)]), token());
+    let proof = RemovalProof::new(ProofPolicy::default(), ResponseQuality::Complete, &[], None, now());
+    let poll = UnlockPoll { supply: Some(60.0), ..UnlockPoll::of(&token, now()) };
+    for (factor, has_share) in [(1.0, true), (1.2, true), (10.0, false)] {
+        let mut after = monthly("2026-05-16", 6, &[("Team", 10.0 * factor)]);
+        after[5] = event("2026-10-20", &[("Team", 10.0 * factor)]);
+        let changes = diff_unlocks(&poll, &known(&before), &proof, &after).changes;
+        let moved = changes.iter().find(|change| change.kind == ChangeKind::Rescheduled).expect("a move");
+        assert_eq!(moved.summary.contains("% of max supply"), has_share, "{}", moved.summary);
+    }
 }

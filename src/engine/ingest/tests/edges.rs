@@ -113,6 +113,40 @@ fn oldest_unlock_that_was_removed_is_reported_as_soon_as_anything_older_is_liste
     }
 }
 
+/// The oldest unlock may have left a window. If the same response corrects other dates, it was removed.
+#[test]
+fn oldest_unlock_that_was_removed_with_another_correction_is_reported() {
+    let now = time("2026-04-06T09:00:00Z");
+    for (age, step) in [(365, 30), (730, 30), (500, 61), (1_211, 91)] {
+        let oldest = now - Days::new(age);
+        let at = |k: i64| oldest + TimeDelta::days(step * k);
+        let all: Vec<UnlockEvent> = (0..40).map(|k| monthly(&at(k).to_rfc3339(), 1).remove(0)).collect();
+        for correction in 0..3 {
+            let mut feed = Feed::new();
+            assert_eq!(summaries(&feed.poll_times(&all, Some(3), now - Days::new(1), 4)), [""; 0]);
+            let mut after = all[1..].to_vec();
+            let removed = match correction {
+                0 => {
+                    after.remove(20);
+                    2
+                }
+                1 => {
+                    after.pop();
+                    2
+                }
+                _ => {
+                    after[20] = monthly(&(at(21) + TimeDelta::days(3)).to_rfc3339(), 1).remove(0);
+                    1
+                }
+            };
+            let notified = feed.poll_times(&after, Some(3), now, 4);
+            let found: u32 = notified.iter().filter(|change| change.kind == ChangeKind::Removed).map(|change| change.count).sum();
+            assert_eq!(found, removed, "{age} days old, {correction}: {:?}", summaries(&notified));
+            assert_eq!(feed.snapshot.records.len(), after.len(), "{age} days old, {correction}");
+        }
+    }
+}
+
 /// Both responses that confirm a removal list the new event, but it is one event.
 #[test]
 fn event_that_waits_for_proof_is_no_second_crossing() {

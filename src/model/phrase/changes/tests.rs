@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{Precision, wire::parse_timestamp};
@@ -48,16 +48,16 @@ fn assert_summary(clause: ChangeClause, expected: &str) {
 fn added_and_removed_tranches_state_amount_and_dates() {
     let tranches = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Team", 10.0, "2026-04-16")];
     assert_summary(
-        ChangeClause::Added { tranches: tranches.clone() },
+        ChangeClause::Added { tranches: tranches.clone(), rest: None },
         "added: 30 ARB of Team (3.00% of max supply), 2 tranches, from 16 Mar 2026 to 16 Apr 2026",
     );
     assert_summary(
-        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: None },
+        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: None, rest: None },
         "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026",
     );
     assert_summary(
-        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: Some(time("2027-03-01")) },
-        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved to a date after 1 Mar 2027, which the API plan does not show",
+        ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: Some(time("2027-03-01")), rest: Some(7.0) },
+        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved to a date after 1 Mar 2027, which the API plan does not show; the other 7 of that unlock are unchanged",
     );
     assert_summary(ChangeClause::EventRemoved { date: Some(time("2026-03-16")) }, "removed: the event of 16 Mar 2026");
     assert_summary(ChangeClause::EventRemoved { date: None }, "removed: an event without a date");
@@ -233,6 +233,12 @@ fn fields_and_claims_state_the_new_value() {
     assert_summary(ChangeClause::FieldsRevised { fields, events: 2 }, "a is now 30; b is now 30; c is now 30 (2 events)");
     let fields = vec![field("dataSource", json!("x"), json!("y"))];
     assert_summary(ChangeClause::FieldsRevised { fields, events: 1 }, "source of the schedule changed from x to y");
+    let link = |end: &str| json!(format!("https://example.gitbook.io/protocol-documentation/token/tokenomics{end}"));
+    let fields = vec![field("dataSource", link(""), link("-v2"))];
+    assert_summary(
+        ChangeClause::FieldsRevised { fields, events: 1 },
+        "source of the schedule changed from …token/tokenomics to …token/tokenomics-v2",
+    );
     let claim = |from, at| ChangeClause::Committed { allocations: texts(&["Team"]), from, to: Some(20.0), at };
     assert_summary(claim(None, Some(time("2026-04-16"))), "committed claim of Team announced: 20 on 16 Apr 2026");
     assert_summary(claim(Some(5.0), None), "committed claim of Team changed from 5 to 20");
@@ -311,7 +317,7 @@ fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
          supply) is unchanged",
     );
     assert_summary(
-        ChangeClause::Added { tranches: tranches.after },
+        ChangeClause::Added { tranches: tranches.after, rest: None },
         "added: 100 ARB of Team (10.00% of max supply), from March 2026 to June 2031",
     );
 }
@@ -359,13 +365,13 @@ fn amounts_that_change_places_keep_their_dates() {
 fn each_of_a_few_allocations_has_its_dates() {
     let tranches = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Farm", 5.0, "2027-05-01"), cliff("Farm", 5.0, "2027-06-01")];
     assert_summary(
-        ChangeClause::Added { tranches },
+        ChangeClause::Added { tranches, rest: None },
         "added: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026; 10 ARB of Farm (1.00% of max supply), 2 tranches, from 1 May 2027 to \
          1 Jun 2027",
     );
     let alike = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Farm", 5.0, "2026-03-16")];
     assert_summary(
-        ChangeClause::Removed { tranches: alike, last_visible_day: None },
+        ChangeClause::Removed { tranches: alike, last_visible_day: None, rest: None },
         "removed: 25 ARB of Team and Farm (2.50% of max supply), 2 tranches, on 16 Mar 2026",
     );
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::{times, two_or_unknown};
+use super::{times, two_or_unknown, unchanged_rest};
 use crate::phrase::{
     MAX_SUPPLY, TO_BE_DETERMINED, UNKNOWN_AMOUNT, amount, count, day, instant, list, month, names, share, tokens,
 };
@@ -228,7 +228,7 @@ impl TranchesChange {
         let Self { before, after } = self;
         let shown = if after.is_empty() { before } else { after };
         let (names, due) = (allocation_names(shown), due(shown));
-        let rest = rest.map(|rest| format!("; the other {} of that unlock are unchanged", amount(rest))).unwrap_or_default();
+        let rest = unchanged_rest(rest);
         match (total(before), total(after)) {
             (Some(from), None) => format!("{names} ({}) taken out of the unlock {due}{rest}", amount(from)),
             (None, Some(to)) => format!("{names} ({}) added to the unlock {due}{rest}", amount(to)),
