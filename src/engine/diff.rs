@@ -55,6 +55,7 @@ mod index;
 mod link;
 mod records;
 mod relisted;
+mod rounding;
 #[cfg(test)]
 mod tests;
 mod timeline;

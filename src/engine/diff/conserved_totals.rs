@@ -16,6 +16,7 @@ use super::{
     align::changed_ratio,
     index::{New, NewTranche, Old, OldTranche, Side, TrancheIndex},
     link::Links,
+    rounding::rounded_pairs,
     timeline::{Pair, Timeline, TrancheGroup, TranchePair, TrancheSet},
     tolerances::{self, MIN_SERIES, SHARE_OF_PART, close},
     tranche::{Tranche, TrancheForm, Tranches},
@@ -44,9 +45,13 @@ struct Imbalance<'a> {
 
 /// Explains conserved totals: by groups within an allocation, and by transfers between allocations.
 pub(super) fn conserve(links: Links, timeline: &Timeline<'_>, tolerance: f64) -> Links {
-    let allocations = changed_allocations(&links, timeline, tolerance);
-    let mut imbalances = Vec::new();
+    let mut allocations = changed_allocations(&links, timeline, tolerance);
     let mut links = links;
+    links.rounded = rounded_pairs(&links, timeline, tolerance);
+    for pair in &links.rounded {
+        allocations.remove(timeline.old[pair.old].series);
+    }
+    let mut imbalances = Vec::new();
     for (name, tranches) in &allocations {
         let Some((before, after)) = totals(tranches, timeline) else { continue };
         let is_conserved = before > 0.0 && close(before, after, tolerances::of_totals(tolerance));

@@ -1,6 +1,6 @@
 //! Links the old and the new tranches of a token, series by series.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::supply::Timestamp;
 
@@ -28,6 +28,8 @@ pub(super) struct Links {
     pub(super) groups: Vec<TrancheGroup>,
     /// Tranches whose tokens went from one allocation to another.
     pub(super) transfers: Vec<TrancheSet>,
+    /// The pairs of `pairs` whose allocation was only [rounded](super::rounding).
+    pub(super) rounded: BTreeSet<TranchePair>,
     /// Removed tranches, sorted by date.
     pub(super) removed: Vec<OldTranche>,
     /// Added tranches, sorted by date.
@@ -223,7 +225,7 @@ fn joined(series: &[TrancheGroup], alignments: Vec<Alignment>, crossings: Crossi
     pairs.iter().map(|pair| &pair.new).chain(grouped_new).for_each(|j| new_linked[*j] = true);
     let removed = timeline.old.indices().filter(|i| !old_linked[*i]).collect();
     let added = timeline.new.indices().filter(|j| !new_linked[*j]).collect();
-    Links { pairs, groups, transfers: Vec::new(), removed, added, crossings }
+    Links { pairs, groups, transfers: Vec::new(), rounded: BTreeSet::new(), removed, added, crossings }
 }
 
 /// Turns removed and added tranches into crossings if the shift of the nearest tranche of their series moves them across an edge of

@@ -4,6 +4,9 @@
 /// exact ones.
 pub(super) const DEFAULT_AMOUNT: f64 = 1e-5;
 
+/// The relative difference below which a computed amount is the stated one.
+pub(super) const EXACT: f64 = 1e-9;
+
 /// The relative difference below which totals are equal. Sources round each part that they add up.
 pub(super) const TOTAL: f64 = 1e-6;
 

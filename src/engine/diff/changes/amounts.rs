@@ -64,7 +64,13 @@ pub(super) fn explain(compared: &Comparison<'_>, tranches: TrancheSet) -> Amount
     let tranches = with_duplicates(compared, tranches);
     let mut found = Amounts::default();
     let mut pairs: Vec<TranchePair> = Vec::new();
-    let mut by_ratio = by_ratio(compared, tranches.pairs);
+    let (rounded, others): (Vec<TranchePair>, Vec<TranchePair>) =
+        tranches.pairs.into_iter().partition(|pair| compared.links.rounded.contains(pair));
+    let rounded = TrancheSet::of_pairs(&rounded);
+    if !rounded.is_empty() {
+        found.add_resized(compared, &rounded, resized_series(compared, &rounded));
+    }
+    let mut by_ratio = by_ratio(compared, others);
     by_ratio.sort_by_key(|(pairs, _)| std::cmp::Reverse(pairs.len()));
     for (alike, ratio) in by_ratio {
         let rows: BTreeSet<OldRow> = alike.iter().map(|pair| compared.rows(*pair).0).collect();

@@ -33,7 +33,7 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Recipients {
     let (timeline, links) = (compared.timeline, compared.links);
     let mut by_event: BTreeMap<(OldRow, TrancheForm), TrancheSet> = BTreeMap::new();
     let resized: Vec<TranchePair> = links.pairs.iter().copied().filter(|pair| compared.is_resized(*pair)).collect();
-    for pair in &resized {
+    for pair in resized.iter().filter(|pair| !links.rounded.contains(pair)) {
         let (old, new) = (&timeline.old[pair.old], &timeline.new[pair.new]);
         if compared.new_of_old[old.row] == Some(new.row) {
             by_event.entry((old.row, old.form)).or_default().pairs.push(*pair);

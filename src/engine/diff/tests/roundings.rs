@@ -37,6 +37,27 @@ fn amounts_with_six_digits_or_more_are_no_change() {
 }
 
 #[test]
+fn amounts_with_fewer_digits_are_one_change_without_a_transfer() {
+    let mut played = 0;
+    for (mut random, token, before) in rounds(5) {
+        let digits = 3 + i32::try_from(random.below(2)).expect("a digit");
+        let after: Vec<Flat> =
+            before.iter().map(|tranche| Flat { amount: rounded(tranche.amount, digits), ..tranche.clone() }).collect();
+        let is_changed = |(a, b): &(&Flat, &Flat)| (a.amount - b.amount).abs() > 2e-5 * a.amount;
+        let changed: std::collections::BTreeSet<&str> =
+            before.iter().zip(&after).filter(is_changed).map(|(tranche, _)| tranche.name.as_str()).collect();
+        if changed.len() < 3 {
+            continue;
+        }
+        played += 1;
+        let changes = changes_from(&rebuild(before), &rebuild(&after));
+        let reported: Vec<(ChangeKind, &str)> = changes.iter().map(|change| (change.kind, change.summary.as_str())).collect();
+        assert!(matches!(&reported[..], [(ChangeKind::Resized, _)]), "{token} with {digits} digits: {reported:?}");
+    }
+    assert!(played > 10, "{played}");
+}
+
+#[test]
 fn smallest_resize_that_no_rounding_explains_is_reported() {
     for (mut random, token, before) in rounds(4) {
         let mut after = before.to_vec();
