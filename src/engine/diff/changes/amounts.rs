@@ -149,7 +149,11 @@ fn split_restocked(compared: &Comparison<'_>, mut tranches: TrancheSet) -> (Tran
     let unpaired_old = restocked.unpaired_old.iter().map(|i| old[*i].row).map(|o| (Some(o), compared.new_of_old[o]));
     let unpaired_new = restocked.unpaired_new.iter().map(|j| new[*j].row).map(|n| (compared.old_of_new[n], Some(n)));
     let events: BTreeSet<(Option<OldRow>, Option<NewRow>)> = paired.chain(unpaired_old).chain(unpaired_new).collect();
-    if events.len() == 1 && events.iter().all(|(o, n)| o.is_some() && n.is_some()) {
+    // Next to tranches of other events, it is still the allocation.
+    let is_other = |event: (Option<OldRow>, Option<NewRow>)| !events.contains(&event);
+    let has_others = tranches.unpaired_old.iter().map(|i| old[*i].row).any(|o| is_other((Some(o), compared.new_of_old[o])))
+        || tranches.unpaired_new.iter().map(|j| new[*j].row).any(|n| is_other((compared.old_of_new[n], Some(n))));
+    if events.len() == 1 && !has_others && events.iter().all(|(o, n)| o.is_some() && n.is_some()) {
         tranches.append(restocked);
         return (TrancheSet::default(), tranches);
     }

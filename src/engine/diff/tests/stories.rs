@@ -397,6 +397,22 @@ fn allocation_that_was_listed_twice_is_resized() {
     assert!(change.summary.starts_with("Farm and Sale resized from 190 to 164.30"), "{}", change.summary);
 }
 
+#[test]
+fn allocation_that_was_listed_twice_is_resized_next_to_other_corrections() {
+    let with = |treasury: &[(&str, f64)], early: &str| {
+        let mut events = monthly("2026-05-16", 6, &[("Treasury", 10.0), (early, 4.0)]);
+        events[2] = event("2026-07-16", &[&[("Treasury", 10.0), (early, 4.0)], treasury].concat());
+        events
+    };
+    let before = with(&[("Treasury", 10.0)], "Early Supporters");
+    let mut after = with(&[], "Early Backers");
+    after.push(event("2027-03-05", &[("Incentives", 77.0)]));
+    let changes = changes_of(&before, &after);
+    let kinds: Vec<ChangeKind> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Renamed, ChangeKind::Resized, ChangeKind::Added], "{:?}", summaries(&changes));
+    assert_eq!(changes[1].summary, "Treasury resized from 20 to 10 (×0.5), on 16 Jul 2026");
+}
+
 /// Other allocations unlock on the same date, but this step of the allocation was cancelled, or forgotten before.
 #[test]
 fn step_of_a_shared_unlock_is_added_or_removed() {
