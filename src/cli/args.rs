@@ -23,6 +23,7 @@ use super::fields::FieldsArgs;
 use super::healthcheck::HealthcheckArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
+use super::mcp::McpArgs;
 use super::new::NewCommand;
 use super::notify::NotifyArgs;
 use super::outbox::OutboxCommand;
@@ -179,7 +180,7 @@ pub(super) enum Command {
     #[command(
         after_help = "The client starts this command and talks to it over standard input and output. Nothing is changed, and neither positions nor secrets are shown."
     )]
-    Mcp,
+    Mcp(McpArgs),
     /// Print a completion script for a shell
     Completions {
         /// Name of the shell

@@ -34,6 +34,18 @@ impl CheckArgs {
             config.watch.positions = PositionTable::default();
         }
     }
+
+    /// Reads the database, if there is one. If that fails, adds a note to `left_out`: the daemon may be able to read it.
+    fn known_facts(&self, config: &Config, invocation: &Invocation, left_out: &mut Vec<String>) -> Option<KnownFacts> {
+        if self.no_db {
+            return None;
+        }
+        let known = KnownFacts::read(config, invocation);
+        known.unwrap_or_else(|error| {
+            left_out.push(format!("skipped the checks that read the database: {error:#}"));
+            None
+        })
+    }
 }
 
 pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
@@ -55,14 +67,14 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
     if let Some(config) = &loaded.config {
         let checked = rule_check::check_rules(config, &loaded, invocation);
         rules = Some((checked.count, checked.sources.len()));
-        let known = if check.no_db { None } else { KnownFacts::read(config, invocation) };
+        let known = check.known_facts(config, invocation, &mut left_out);
         let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());
         diagnostics.extend(rule_check::advise(&checked, config, invocation, listed));
         if let Some(known) = &known {
             diagnostics.extend(known.positions(config));
             let warnings = known.check(&checked.set, config, &loaded, invocation.clock.now());
             diagnostics.extend(warnings.diagnostics);
-            left_out = warnings.left_out;
+            left_out.extend(warnings.left_out);
         }
         diagnostics.extend(config.watch.positions.problems.iter().cloned());
         sources.extend(config.watch.positions.sources.iter().filter(|source| Some(&source.file) != path.as_ref()).cloned());
@@ -76,9 +88,7 @@ pub(super) fn run(check: &CheckArgs, invocation: &Invocation) -> anyhow::Result<
         }
         sources.extend(checked.sources);
     }
-    for note in left_out {
-        anstream::eprintln!("note: {}", harmless(&note));
-    }
+    print_notes(&left_out);
     match invocation.format {
         OutputFormat::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &sources))?)?,
         _ => {
@@ -109,16 +119,16 @@ fn run_rules(source: &Path, check: &CheckArgs, invocation: &Invocation) -> anyho
     let (mut config, loaded) = invocation.load()?;
     check.hide_positions(&mut config);
     let checked = rule_check::check_files(read_rules(source)?, &config, invocation);
-    let known = if check.no_db { None } else { KnownFacts::read(&config, invocation) };
+    let mut left_out = Vec::new();
+    let known = check.known_facts(&config, invocation, &mut left_out);
     let listed = known.as_ref().map(|known| known.listed.as_slice()).filter(|listed| !listed.is_empty());
     let mut diagnostics = rule_check::advise(&checked, &config, invocation, listed);
     if let Some(known) = &known {
         let warnings = known.check(&checked.set, &config, &loaded, invocation.clock.now());
         diagnostics.extend(warnings.diagnostics.into_iter().filter(|found| checked.has_file(&found.file)));
-        for note in warnings.left_out {
-            anstream::eprintln!("note: {}", harmless(&note));
-        }
+        left_out.extend(warnings.left_out);
     }
+    print_notes(&left_out);
     diagnostics.extend(checked.diagnostics);
     match invocation.format {
         OutputFormat::Json => print::out(&print::json(&diagnostic::to_json(&diagnostics, &checked.sources))?)?,
@@ -159,6 +169,12 @@ fn database(config: &Config, loaded: &loading::Loaded) -> Option<Diagnostic> {
     let error = Store::check_file(&path).err()?;
     matches!(error.kind(), ErrorKind::Newer | ErrorKind::Foreign | ErrorKind::RestoreUnfinished)
         .then(|| Diagnostic::error(file, None, error.to_string()))
+}
+
+fn print_notes(notes: &[String]) {
+    for note in notes {
+        anstream::eprintln!("note: {}", harmless(note));
+    }
 }
 
 fn rule_count(rules: u32, files: usize) -> String {

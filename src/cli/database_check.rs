@@ -1,17 +1,19 @@
 //! Checks config and rules against the database: unknown tokens, matchers and silences without effect, thresholds that are never
 //! exceeded, and rules that send too much. Slow checks have a time limit, and skipped ones are reported.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Invocation;
 use super::invocation::{routes_of, watch_of};
 use daemon::config::Loaded;
+use daemon::database_url::{database_of, may_exist};
 use daemon::playground::{LastYear, TrialTime, TrialWorld, last_year};
 use engine::pipeline::DispatchPolicy;
 use model::config::{self, Config, Route};
 use model::{Diagnostic, Matcher, Positions, ReferencePrice, Resource, Silence, Timestamp, Token, TokenSnapshot, Watch, phrase};
 use rules::{LabelFacts, RuleSet, check_thresholds, matches, token_hint};
-use store::{Access, Store};
+use store::{Access, ErrorKind, Store, StoreError};
 use tools::backtest::BacktestSummary;
 
 /// The number of messages per week above which a rule gets a warning.
@@ -28,6 +30,8 @@ const TRIAL_TIME: TrialTime = TrialTime { read: Duration::from_secs(3), replay: 
 /// The facts in the database.
 pub(super) struct KnownFacts {
     store: Store,
+    /// The file or the server of the database, for diagnostics.
+    database: PathBuf,
     /// All tokens of the token list with their groups.
     pub listed: Vec<Token>,
     /// The watched tokens with their records, as far as they were read in time.
@@ -45,23 +49,31 @@ pub(super) struct DatabaseWarnings {
 }
 
 impl KnownFacts {
-    /// Reads the database of a config. `None` if the database is missing or cannot be opened.
-    pub fn read(config: &Config, invocation: &Invocation) -> Option<Self> {
-        if !config.store.path.exists() {
-            return None;
+    /// Reads the database of a config, a file or on a server. `None` if there is no database yet, or if `[watch]` is not valid.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database cannot be opened or read.
+    pub fn read(config: &Config, invocation: &Invocation) -> anyhow::Result<Option<Self>> {
+        let Ok(watch) = watch_of(&config.watch) else { return Ok(None) };
+        if !may_exist(&config.store) {
+            return Ok(None);
         }
-        let watch = watch_of(&config.watch).ok()?;
+        let database = database_of(&config.store)?.name().to_owned();
         let now = invocation.clock.now();
-        super::wait(async {
+        let known = super::wait(async {
             let store = invocation.open(config, Access::Read).await?;
             let ids = store.token_ids(true).await?;
             let listed = store.tokens(ids, Vec::new()).await?;
             let listed = listed.into_iter().map(|snapshot| watch.placed(snapshot.token)).collect();
             let silences = store.silences(Some(now)).await?;
             let (watched, unread) = watched(&store, &watch).await?;
-            Ok(Self { store, listed, watched, unread, silences })
-        })
-        .ok()
+            Ok(Self { store, database, listed, watched, unread, silences })
+        });
+        match known {
+            Err(error) if error.downcast_ref().is_some_and(|error: &StoreError| error.kind() == ErrorKind::Missing) => Ok(None),
+            known => known.map(Some),
+        }
     }
 
     /// Returns the warnings about config and rules.
@@ -71,10 +83,10 @@ impl KnownFacts {
             warnings.diagnostics.extend(self.tokens(config, loaded));
             let labels = LabelFacts::of(set, &self.listed);
             warnings.diagnostics.extend(routes(&labels, config, loaded));
-            warnings.diagnostics.extend(self.silences(&labels, config));
+            warnings.diagnostics.extend(self.silences(&labels));
         }
         warnings.diagnostics.extend(check_thresholds(set, &self.watched, now));
-        warnings.diagnostics.extend(stale_prices(&self.watched, config, now));
+        warnings.diagnostics.extend(stale_prices(&self.watched, config, &self.database, now));
         if self.unread > 0 {
             let unread = phrase::count(self.unread, "token");
             warnings.left_out.push(format!("skipped the check of thresholds for {unread}: time limit reached"));
@@ -111,11 +123,11 @@ impl KnownFacts {
         names.map(|names| Positions::of(&config.watch.positions).resolve(&names).problems).unwrap_or_default()
     }
 
-    fn silences(&self, labels: &LabelFacts<'_>, config: &Config) -> Vec<Diagnostic> {
+    fn silences(&self, labels: &LabelFacts<'_>) -> Vec<Diagnostic> {
         let warning = |silence: &Silence| {
             let problem = labels.problem(&silence.matchers)?;
             let message = format!("the silence {} has no effect: {}", silence.id, problem.message);
-            Some(Diagnostic::warning(&config.store.path, None, message).help(problem.help))
+            Some(Diagnostic::warning(&self.database, None, message).help(problem.help))
         };
         self.silences.iter().filter_map(warning).collect()
     }
@@ -162,7 +174,7 @@ async fn watched(store: &Store, watch: &Watch) -> anyhow::Result<(Vec<TokenSnaps
 }
 
 /// Warns if most of the prices that are known with a time are stale, because every value in USD follows from them.
-fn stale_prices(watched: &[TokenSnapshot], config: &Config, now: Timestamp) -> Option<Diagnostic> {
+fn stale_prices(watched: &[TokenSnapshot], config: &Config, database: &Path, now: Timestamp) -> Option<Diagnostic> {
     let price_at = |snapshot: &TokenSnapshot| {
         let events = snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock());
         ReferencePrice::latest(events)?.at
@@ -175,7 +187,7 @@ fn stale_prices(watched: &[TokenSnapshot], config: &Config, now: Timestamp) -> O
     let (age, day) = (phrase::duration(limit), phrase::day(*latest));
     let message = format!("the prices of {stale} of {known} are older than {age}; the latest is of {day}");
     let help = "values in USD follow from these prices: see `cliffwatch status` for polls that fail, or raise `stale_price` in `[source]`";
-    Some(Diagnostic::warning(&config.store.path, None, message).help(help))
+    Some(Diagnostic::warning(database, None, message).help(help))
 }
 
 /// Warns about matchers and labels of routes and inhibitions that no alert can have.

@@ -130,7 +130,7 @@ fn dispatch(command: Command, invocation: &Invocation) -> anyhow::Result<Exit> {
         Command::Test(test) => test::run(&test, invocation),
         Command::Backtest(backtest) => backtest::run(&backtest, invocation),
         Command::Completions { shell } => completions::run(shell, Cli::command()),
-        Command::Mcp => wait(mcp::run(invocation)),
+        Command::Mcp(args) => wait(mcp::run(&args, invocation)),
         Command::Man(man) => man::run(&man, Cli::command()),
         Command::Routes(routes) => routes::run(&routes, invocation),
         Command::Silence(silence) => wait(silence::run(&silence, invocation)),

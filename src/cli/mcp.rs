@@ -2,7 +2,8 @@
 //!
 //! A tool runs a command of this program with `--format json` in a process of its own, and returns what the command prints, so that
 //! tools, commands, and API agree. No command of a tool changes anything. `tools` lists the tools, `parameters` checks their arguments,
-//! `command` runs the command within limits of time and memory, and `output` limits the size of a result.
+//! `command` runs the command within limits of time and memory, `output` limits the size of a result, and `transport` limits what a
+//! client can make the server hold in memory.
 //!
 //! Guarantee: standard output contains only the protocol. No tool shows positions or secrets.
 
@@ -10,10 +11,13 @@ mod command;
 mod output;
 mod parameters;
 mod tools;
+mod transport;
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
@@ -23,12 +27,23 @@ use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::Semaphore;
 
 use super::{Exit, Invocation};
-use command::{GlobalArguments, TIMEOUT, run_command};
+use command::{GlobalArguments, run_command};
 use model::{phrase, text::harmless_json};
 use tools::{TOOLS, ToolCall, ToolSpec, find_tool};
+use transport::BoundedTransport;
 
 /// The number of commands that run at once. Others wait.
 const MAX_RUNNING: usize = 2;
+/// The number of calls that run or wait at once. More are rejected.
+const MAX_CALLS: usize = 32;
+
+/// Serve read-only tools for assistants over the Model Context Protocol
+#[derive(Debug, Args)]
+pub(super) struct McpArgs {
+    /// Time limit of a call in seconds, including the time that it waits for other calls; most clients wait for a minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=600))]
+    timeout: u64,
+}
 
 const INSTRUCTIONS: &str = "Cliffwatch watches token supply: unlocks, burns, and buybacks. All tools only read. Times are in UTC, amounts in \
     tokens, and values in USD. A token is named by its slug (`arbitrum`) or ticker (`ARB`). Read the notes after a result: they say what \
@@ -38,6 +53,8 @@ const INSTRUCTIONS: &str = "Cliffwatch watches token supply: unlocks, burns, and
 /// The server of one client.
 struct ToolServer {
     globals: GlobalArguments,
+    timeout: Duration,
+    calls: Semaphore,
     running: Semaphore,
 }
 
@@ -66,6 +83,10 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let spec = find_tool(&request.name).map_err(|problem| ErrorData::invalid_params(problem, None))?;
+        let Ok(_permit) = self.calls.try_acquire() else {
+            let problem = format!("{MAX_CALLS} calls already run or wait: wait for their results");
+            return Ok(CallToolResult::error(vec![ContentBlock::text(problem)]).into());
+        };
         let result = match spec.call(&request.arguments.unwrap_or_default()) {
             Ok(call) => {
                 tokio::select! {
@@ -88,8 +109,9 @@ impl ToolServer {
             let _permit = self.running.acquire().await.map_err(|_| "the server stops".to_owned())?;
             run_command(&self.globals, call).await
         };
-        let Ok(ran) = tokio::time::timeout(TIMEOUT, running).await else {
-            return Err(format!("stopped after {}: ask for less, such as fewer tokens or days", phrase::duration_std(TIMEOUT)));
+        let Ok(ran) = tokio::time::timeout(self.timeout, running).await else {
+            let limit = phrase::duration_std(self.timeout);
+            return Err(format!("stopped after {limit}: ask for less, such as fewer tokens or days"));
         };
         let mut ran = ran?;
         let cuts = output::shorten(&mut ran.json, call.list_limit)?;
@@ -103,14 +125,20 @@ impl ToolServer {
 }
 
 /// Serves one client until it closes standard input.
-pub(super) async fn run(invocation: &Invocation) -> anyhow::Result<Exit> {
+pub(super) async fn run(args: &McpArgs, invocation: &Invocation) -> anyhow::Result<Exit> {
     if std::io::stdin().is_terminal() {
         anstream::eprintln!(
             "waiting for a client on standard input; an assistant usually starts this command (see docs/how-to.md)"
         );
     }
-    let server = ToolServer { globals: GlobalArguments::of(invocation), running: Semaphore::new(MAX_RUNNING) };
-    let serving = server.serve(rmcp::transport::stdio_pipes()).await.context("the client did not begin a session")?;
+    let server = ToolServer {
+        globals: GlobalArguments::of(invocation),
+        timeout: Duration::from_secs(args.timeout),
+        calls: Semaphore::new(MAX_CALLS),
+        running: Semaphore::new(MAX_RUNNING),
+    };
+    let (read, write) = rmcp::transport::stdio_pipes();
+    let serving = server.serve(BoundedTransport::new(read, write)).await.context("the client did not begin a session")?;
     serving.waiting().await.context("the session failed")?;
     Ok(Exit::Done)
 }

@@ -1,9 +1,7 @@
 //! Starts, ends, and rate changes of linear unlocks for calendar feeds.
 
-use std::collections::HashMap;
-
 use super::calendar_rows::each_removed_event;
-use super::codec::{Millis, all};
+use super::codec::Millis;
 use super::error::StoreFault;
 use super::linear::{TokenLinear, each_linear, priced_token};
 use super::schedule_reader::ScheduleReader;
@@ -84,29 +82,40 @@ fn keep_next(rows: &mut Vec<LinearCalendarRow>, limit: usize) {
     rows.truncate(limit);
 }
 
-/// The last modification of an event: its time, and whether it ever changed.
-type Modified = (Timestamp, bool);
+/// The last change of a token's schedule.
+struct ScheduleChange {
+    at: Timestamp,
+    /// The number of its poll. `None` if the schedule is as it was first read.
+    revision: Option<i64>,
+}
+
+/// Returns the last change of a token's schedule. `None` if the token has no events.
+fn last_change(from: &Transaction<'_>, token_no: i64) -> Result<Option<ScheduleChange>, StoreFault> {
+    // The history of an unlock event has only its removal, with the poll that proved it.
+    let mut statement = from.prepare_cached(
+        "SELECT max(at), max(poll), min(first_seen) FROM (
+             SELECT first_seen, version_at AS at, version_poll AS poll FROM record WHERE token_no = ?1 AND resource = 'unlock'
+             UNION ALL
+             SELECT NULL, replaced_at, poll FROM record_version WHERE token_no = ?1 AND resource = 'unlock' AND body IS NOT NULL) change",
+    )?;
+    let change = statement.query_optional([token_no], |row| {
+        let (at, poll, first): (Option<Millis>, Option<i64>, Option<Millis>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(at.zip(first).map(|(at, first)| ScheduleChange { at: at.0, revision: (at.0 > first.0).then_some(poll.unwrap_or(0)) }))
+    })?;
+    Ok(change.flatten())
+}
 
 fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<Vec<LinearCalendarRow>, StoreFault> {
     let Some((token, read, price)) = priced_token(from, token_no)? else { return Ok(Vec::new()) };
     let linear = TokenLinear::read(from, token_no, token.id.as_str())?;
-    let mut statement = from.prepare_cached(
-        "SELECT r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
-             SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
-             AND v.replaced_at < r.first_seen)
-         FROM record r WHERE r.token_no = ?1 AND r.resource = 'unlock'",
-    )?;
-    let modified = all(&mut statement, [token_no], |row| {
-        let (key, Millis(at), was_modified): (String, Millis, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok((key, (at, was_modified)))
-    })?;
-    let modified: HashMap<String, Modified> = modified.into_iter().collect();
+    let changed = last_change(from, token_no)?;
     let unlocks = linear.unlocks();
     let row = |date: LinearDate<'_>| {
         // The key of a date without an event contains its text, so such an entry never changes.
-        let of_keys = || date.keys.iter().filter_map(|key| modified.get(*key)).copied();
-        let latest = of_keys().filter(|(_, was_modified)| *was_modified).max().or_else(|| of_keys().max());
-        let (modified_at, was_modified) = latest.or(read.first.map(|at| (at, false))).unwrap_or((date.at, false));
+        let (modified_at, revision) = match changed.as_ref().filter(|_| !date.keys.is_empty()) {
+            Some(changed) => (changed.at, changed.revision),
+            None => (read.first.unwrap_or(date.at), None),
+        };
         let event = |key: &&str| linear.events.iter().find(|tracked| tracked.key.as_str() == *key).cloned();
         let value = match &date.kind {
             LinearDateKind::Start(of) | LinearDateKind::End(of) => value_in(std::slice::from_ref(of), price, window),
@@ -123,7 +132,7 @@ fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<
             event: date.keys.first().and_then(event),
             value,
             modified_at,
-            was_modified,
+            revision,
             is_removed: false,
         }
     };
@@ -183,7 +192,7 @@ fn removed(row: &CalendarRow, window: SumWindow) -> Vec<LinearCalendarRow> {
             event: Some(row.row.tracked.clone()),
             value,
             modified_at: row.modified_at,
-            was_modified: true,
+            revision: row.revision,
             is_removed: true,
         }
     };

@@ -1,4 +1,5 @@
 mod alerts;
+mod calendar;
 mod clock;
 mod commit;
 mod counts;

@@ -50,7 +50,7 @@ fn warns_if_most_prices_are_stale() {
     let (old, new) = (Some("2026-11-03T02:00:00Z"), Some("2026-11-25T00:00:00Z"));
     let warning = |prices: &[Option<&str>]| {
         let watched: Vec<TokenSnapshot> = prices.iter().map(|at| snapshot("a", *at)).collect();
-        stale_prices(&watched, &Config::default(), now).map(|warning| warning.message)
+        stale_prices(&watched, &Config::default(), Path::new("test.db"), now).map(|warning| warning.message)
     };
     let expected = "the prices of 2 of 3 tokens are older than 3 days; the latest is of 25 Nov 2026";
     assert_eq!(warning(&[old, old, new, None]).as_deref(), Some(expected));

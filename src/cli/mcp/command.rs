@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
@@ -13,8 +12,6 @@ use super::tools::ToolCall;
 use crate::invocation::Invocation;
 use model::{Timestamp, phrase, text::harmless};
 
-/// The time limit of a call, including the time that it waits for other calls. Common clients give up after a minute.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(50);
 /// The maximum processor time of a command in seconds. It also ends a command whose server was killed.
 const MAX_CPU_SECS: u64 = 60;
 /// The maximum address space of a command.

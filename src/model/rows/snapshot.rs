@@ -162,8 +162,9 @@ pub struct CalendarRow {
     pub row: UpcomingRow,
     /// The time of the last change of schedule facts, or of the removal.
     pub modified_at: Timestamp,
-    /// Whether the schedule facts ever changed.
-    pub was_modified: bool,
+    /// The number of the poll that brought the last change of schedule facts, or the removal. It rises with each change. `None` if they
+    /// never changed.
+    pub revision: Option<i64>,
     /// Whether the unlock was removed. `record` is then its last version.
     pub is_removed: bool,
 }

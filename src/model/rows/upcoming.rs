@@ -178,9 +178,10 @@ pub struct LinearCalendarRow {
     pub event: Option<Tracked>,
     /// The value in USD of the linear unlocks in the window; for a start or end, of that unlock.
     pub value: Option<f64>,
-    /// The time of the last change of schedule facts, or of the removal.
+    /// The time of the last change of the token's schedule, because other events can change the rates of this date. Of a removed
+    /// event, the time of the removal.
     pub modified_at: Timestamp,
-    /// Whether the schedule facts ever changed.
-    pub was_modified: bool,
+    /// The number of the poll that brought that change. It rises with each change. `None` if the schedule never changed.
+    pub revision: Option<i64>,
     pub is_removed: bool,
 }

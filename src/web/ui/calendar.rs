@@ -14,9 +14,6 @@ use model::{Interval, LinearCalendarRow, Precision, Timestamp, phrase};
 /// The refresh interval suggested to subscribers. The source changes a few times a day.
 const REFRESH: &str = "PT1H";
 
-/// 2020-01-01T00:00:00Z in Unix seconds. SEQUENCE counts the seconds since then.
-const SEQUENCE_EPOCH: i64 = 1_577_836_800;
-
 /// The options of a calendar.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CalendarStyle<'a> {
@@ -46,8 +43,8 @@ pub struct CalendarEntry {
     pub view: UnlockView,
     /// The time of the last change of its schedule.
     pub modified_at: Timestamp,
-    /// Whether its schedule ever changed.
-    pub was_modified: bool,
+    /// The number of the poll that brought the last change. `None` if its schedule never changed.
+    pub revision: Option<i64>,
     pub is_removed: bool,
 }
 
@@ -105,12 +102,12 @@ struct EventText<'a> {
     page: Option<String>,
     interval: Interval,
     modified_at: Timestamp,
-    was_modified: bool,
+    revision: Option<i64>,
     is_removed: bool,
 }
 
 fn cliff_event<'a>(entry: &'a CalendarEntry, style: &CalendarStyle<'_>) -> EventText<'a> {
-    let CalendarEntry { key, interval, view, modified_at, was_modified, is_removed } = entry;
+    let CalendarEntry { key, interval, view, modified_at, revision, is_removed } = entry;
     let page = page(&view.token_id, style);
     EventText {
         uid: one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id)),
@@ -120,7 +117,7 @@ fn cliff_event<'a>(entry: &'a CalendarEntry, style: &CalendarStyle<'_>) -> Event
         page,
         interval: *interval,
         modified_at: *modified_at,
-        was_modified: *was_modified,
+        revision: *revision,
         is_removed: *is_removed,
     }
 }
@@ -142,7 +139,7 @@ fn linear_event<'a>(row: &'a LinearCalendarRow, style: &CalendarStyle<'_>) -> Op
         page,
         interval,
         modified_at: row.modified_at,
-        was_modified: row.was_modified,
+        revision: row.revision,
         is_removed: row.is_removed,
     })
 }
@@ -158,7 +155,7 @@ fn event(text: &EventText<'_>, style: &CalendarStyle<'_>) -> Event {
         .uid(uid)
         .timestamp(text.modified_at)
         .last_modified(text.modified_at)
-        .sequence(sequence(text))
+        .sequence(sequence(text.revision))
         .summary(summary)
         .description(description)
         .categories([phrase::name(symbol)])
@@ -197,14 +194,10 @@ fn set_dates(event: &mut Event, interval: &Interval, spans: MonthSpan) {
     }
 }
 
-/// Returns a number that rises with each change of the schedule. It is derived from the time of the change, because the number of
-/// changes falls when old history is deleted.
-fn sequence(text: &EventText<'_>) -> u32 {
-    if !text.was_modified {
-        return 0;
-    }
-    let seconds = text.modified_at.timestamp().saturating_sub(SEQUENCE_EPOCH);
-    u32::try_from(seconds.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
+/// Returns a number that rises with each change of the schedule: 0 before the first one, then the number of the poll that brought the
+/// change. The number of changes would fall when old history is deleted, and the time of the change is not exact enough.
+fn sequence(revision: Option<i64>) -> u32 {
+    revision.map_or(0, |poll| u32::try_from(poll.clamp(1, i64::from(i32::MAX))).unwrap_or(1))
 }
 
 /// Returns a title: `ARB unlock: 92.65M ARB to Team and Investors`. Includes inexact dates, which a calendar cannot show.

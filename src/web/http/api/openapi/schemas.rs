@@ -6,7 +6,8 @@ use crate::http::error_code::ErrorCode;
 use model::wire::{Allocation, Burn, Buyback, Described, Emission, FundingRound, JsonShape, ObjectShape, TokenItem, UnlockEvent};
 use model::{
     AccessRole, AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, EventType, KnownSupply,
-    NotificationKind, NotificationRole, NotificationState, PastPollState, Resolution, Resource, SilenceState, UnlockKind,
+    NotificationKind, NotificationRole, NotificationState, OptOutSource, PastPollState, Resolution, Resource, SilenceState,
+    UnlockKind,
 };
 
 /// Enumerations: the name, and the words.
@@ -26,11 +27,13 @@ pub(super) const ENUMERATIONS: &[(&str, &[&str])] = &[
     ("NotificationKind", &NotificationKind::WORDS),
     ("NotificationRole", &NotificationRole::WORDS),
     ("NotificationState", &NotificationState::WORDS),
+    ("OptOutSource", &OptOutSource::WORDS),
     ("PastPollState", &PastPollState::WORDS),
     ("Precision", &["second", "hour", "day", "week", "month", "to-be-determined"]),
     ("Resolution", &Resolution::WORDS),
     ("Resource", &Resource::WORDS),
     ("SilenceState", &SilenceState::WORDS),
+    ("SourceState", &["not asked yet", "up", "no key", "key unusable", "key refused", "credits spent", "could not ask", "empty"]),
     ("UnlockType", &UnlockKind::WORDS),
 ];
 
@@ -175,15 +178,38 @@ fn add_object(object: &ObjectShape, schemas: &mut Map<String, Value>) -> Value {
 }
 
 /// Schemas: the name, and the fields with their types. A field `name*` is optional. A type `x?` is nullable, `[x]` is an array of `x`,
-/// `strings` is an object of strings, `{x}` an object with values of `x`, `any` is any JSON, and a capitalized type is another schema. `...Schema` includes all fields of
-/// another schema, and `...Schema*` includes them as optional fields.
+/// `strings` is an object of strings, `{x}` an object with values of `x`, `any` is any JSON, and a capitalized type is another schema.
+/// `...Schema` includes all fields of another schema, and `...Schema*` includes them as optional fields.
 pub(super) const SCHEMAS: &[(&str, &str)] = &[
     (
         "Status",
-        "at: time, version: string, sourceUp: boolean?, source: string, incidents: [string], endpoints: [object], \
-         credits: object, removalsHeld: integer, removalsAwaitingProof: integer, feedsFailing: integer, tokens: integer, \
-         tokensListed: integer, records: object, alerts: object, outbox: [object], silences: [Silence], acknowledged: integer, \
-         digests: [object], database: object, rules: object, daemon: object?",
+        "at: time, version: string, sourceUp: boolean?, source: SourceState, incidents: [string], endpoints: [EndpointStatus], \
+         credits: CreditStatus, removalsHeld: integer, removalsAwaitingProof: integer, feedsFailing: integer, tokens: integer, \
+         tokensListed: integer, records: {integer}, alerts: {integer}, outbox: [ReceiverStatus], silences: [Silence], \
+         acknowledged: integer, digests: [DigestStatus], database: DatabaseStatus, rules: RuleStatus, daemon: DaemonStatus?",
+    ),
+    (
+        "EndpointStatus",
+        "endpoint: Endpoint, lastSuccess: time?, ageSeconds: integer?, lastTry: time?, feeds: integer, failing: integer, \
+         failingSince: time?, lastError: string?, parseWarnings: integer, polls: integer, credits: integer, found: FoundCorrections",
+    ),
+    ("FoundCorrections", "byMark: integer, byUpcoming: integer, untold: integer, toldForNothing: integer"),
+    ("CreditStatus", "used: integer?, limit: integer?, resetAt: time?, spent: integer, spentToday: integer, exhausted: boolean"),
+    (
+        "ReceiverStatus",
+        "receiver: string, pending: integer, retrying: integer, oldestSeconds: integer?, dead: integer, delivered: integer, \
+         waiting: integer, silenced: integer, inhibited: integer, suppressedLastDay: integer",
+    ),
+    (
+        "DigestStatus",
+        "receiver: string, when: string, lastAt: time?, nextAt: time?, recipients: integer, stopped: [StoppedRecipient]",
+    ),
+    ("StoppedRecipient", "address: string, at: time, via: OptOutSource"),
+    ("DatabaseStatus", "path: string, bytes: integer"),
+    ("RuleStatus", "count: integer?, problem: string?"),
+    (
+        "DaemonStatus",
+        "ready: boolean, reason: string?, startedAt: time, lastCycleAt: time?, lastCycle: string?, lastReloadAt: time?, standing*: string",
     ),
     ("PastPolls", "endpoint: Endpoint, cycles: [PastPoll]"),
     ("PastPoll", "at: time, state: PastPollState, polls: integer, failed: integer, token: string?, error: string?"),
@@ -228,8 +254,17 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         "Change",
         "kind: ChangeKind, resource*: Resource?, token*: string?, key*: string?, from*: any, to*: any, shiftDays*: number?, \
          shiftDaysMin*: number?, shiftDaysMax*: number?, ratio*: number?, amount*: number?, count*: integer, \
-         allocations*: [object], fields*: [object], before*: object?, after*: object?, summary: string, old*: Record?, new*: Record?",
+         allocations*: [AllocationChange], fields*: [FieldChange], before*: ScheduleBrief?, after*: ScheduleBrief?, summary: string, \
+         old*: Record?, new*: Record?",
     ),
+    (
+        "AllocationChange",
+        "name: string, from*: any, to*: any, shiftDays*: number, ratio*: number, count: integer, before*: AllocationSchedule, \
+         after*: AllocationSchedule",
+    ),
+    ("AllocationSchedule", "total*: number, begin*: time, end*: time"),
+    ("FieldChange", "field: string, from: any, to: any"),
+    ("ScheduleBrief", "total: number, events: integer, tranches: integer, next: [[any]], begin*: time, end: time?"),
     (
         "Alert",
         "id: string, rule: string, state: AlertState, reason: Resolution?, outcome: string?, tokenId: string?, symbol: string?, \
@@ -263,7 +298,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
          lastAnswer: string?, createdAt: time, deliveredAt: time?, replay: Replay?, shape: BatchKind, truncatedAlerts: integer, \
          alerts: [DeliveryAlert]",
     ),
-    ("DeliveryDetail", "...Delivery, attemptLog: [Attempt], messages: [object], counted: [DeliveryAlert]"),
+    ("DeliveryDetail", "...Delivery, attemptLog: [Attempt], messages: [{any}], counted: [DeliveryAlert]"),
     ("DeliveryAlert", "id: string, notice: string, type: NotificationKind, rule: string, token: string?, summary: string"),
     ("Attempt", "at: time, tookMs: integer, outcome: AttemptOutcome, status: integer?, answer: string"),
     (
@@ -301,7 +336,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("AcknowledgedAlert", "alert: string, author: string?, comment: string?"),
     ("LoggedSilence", "silence: string, author: string, comment: string, startsAt: time, endsAt: time"),
     ("LoggedReload", "rules: integer?, problem: string?"),
-    ("Description", "openapi: string, info: object, paths: object, components: object, security: [object]"),
+    ("Description", "openapi: string, info: {any}, paths: {any}, components: {any}, security: [{any}]"),
     (
         "Problem",
         "type: string, title: string, status: integer, code: ErrorCode, detail: string, suggestions: [string], error: string, \

@@ -33,7 +33,7 @@ fn operations_match_the_routes() {
 fn document_is_valid() {
     let document = openapi_json();
     let text = document.to_string();
-    // All references resolve, no schema is a boolean, and operation ids are unique.
+    // All references resolve, no schema is a boolean, each object has described fields, and operation ids are unique.
     for part in text.split("\"$ref\":\"#").skip(1) {
         let path = part.split('"').next().expect("a reference");
         assert!(document.pointer(path).is_some(), "{path}");
@@ -47,6 +47,9 @@ fn document_is_valid() {
                     assert!(!is_schema || !inner.is_boolean(), "{place}/{name} is a boolean schema");
                     walk(inner, &format!("{place}/{name}"));
                 }
+                // A client for such an object could not read any field of it.
+                let is_described = object.contains_key("properties") || object.contains_key("additionalProperties");
+                assert!(object.get("type") != Some(&json!("object")) || is_described, "{place} is an object without fields");
             }
             Value::Array(list) => list.iter().for_each(|inner| walk(inner, place)),
             _ => {}
@@ -206,6 +209,7 @@ fn written_enumerations_match_their_types() {
         model::Precision::ToBeDetermined,
     ];
     assert_eq!(json!(words("Precision")), json!(of_precision));
+    assert_eq!(json!(words("SourceState")), json!(engine::self_monitor::SourceState::ALL));
 }
 
 #[test]
