@@ -163,7 +163,7 @@ fn forecast_month_matches_the_simulated_month() {
         [(ListReports::All, 0.0), (ListReports::Nothing, 0.0), (ListReports::All, 366.0), (ListReports::Nothing, 366.0)]
     {
         // In the first month, the split depends on the day of the first correction, so compare with the mean of several worlds.
-        let seeds = if day > 0.0 { 1..2 } else { 1..11 };
+        let seeds = if day > 0.0 { 1..2 } else { 1..21 };
         let worlds: Vec<World> = seeds.map(|seed| dated_by(seed, 30, reports)).collect();
         let plays: Vec<_> = worlds.iter().map(|world| play_until(day + f64::from(DAYS), world, &config)).collect();
         let feeds = if day > 0.0 { play_until(day, &worlds[0], &config).feeds } else { new(&config) };
