@@ -1,6 +1,7 @@
 mod alerts;
 mod clock;
 mod commit;
+mod corrections;
 mod counts;
 mod crashes;
 mod digest;

@@ -17,7 +17,7 @@ use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::template::segment;
 use crate::ui::{token, tokens};
 use daemon::token_names::find_token;
-use model::corrections::{CORRECTIONS, Corrections};
+use model::corrections::Corrections;
 use model::{
     AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, SeenTokens, Timestamp, TokenFilter, TokenId, TokenSnapshot,
     TokenSort, TokenSupply, VersionRow, phrase,
@@ -25,8 +25,6 @@ use model::{
 
 /// The length limit of a search text. Longer texts are truncated.
 const MAX_TEXT: usize = 200;
-/// The maximum number of corrections that are added up.
-const MAX_CORRECTIONS: u32 = 500;
 /// The resources on the page of a token.
 const RESOURCES: [Resource; 3] = [Resource::Unlock, Resource::Burn, Resource::Buyback];
 
@@ -110,15 +108,9 @@ async fn corrections(deps: &HttpDeps, id: &TokenId, changes: u64, now: Timestamp
     if changes == 0 {
         return Ok(Corrections::default());
     }
-    let filter = ChangeFilter {
-        tokens: Some(vec![id.clone()]),
-        kinds: CORRECTIONS.to_vec(),
-        resources: vec![Resource::Unlock],
-        since: now.checked_sub_signed(token::CORRECTION_PERIOD),
-        limit: MAX_CORRECTIONS,
-        ..ChangeFilter::default()
-    };
-    Ok(Corrections::within(&deps.app.store.changes(filter).await?, token::CORRECTION_PERIOD, now))
+    let since = now.checked_sub_signed(token::CORRECTION_PERIOD).unwrap_or(Timestamp::MIN_UTC);
+    let by_token = deps.app.store.corrections(vec![id.clone()], since).await?;
+    Ok(Corrections::within(by_token.into_values().flatten(), token::CORRECTION_PERIOD, now))
 }
 
 /// Returns the stored versions of the records. Empty without a change of the schedule, because the page then does not show them.
