@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use chart::curve::{curves, differs};
+use chart::curve::{CurveBy, curves, differs};
 use chart::recipient::Recipient;
 use chart::schedule::{NextCliff, ScheduleDrawing};
 use model::wire::UnlockEvent;
@@ -129,6 +129,7 @@ fn drawn(
         short: format!("{size}, {}", phrase::when_day(&interval)),
     };
     let drawing = ScheduleDrawing {
+        by: CurveBy::Allocation,
         curves: &is,
         former: has_former.then_some(was.as_slice()),
         cliffs: &cliffs,
