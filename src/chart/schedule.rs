@@ -10,7 +10,7 @@ use model::{Interval, Timestamp, phrase, time::days};
 /// The data of the chart.
 #[derive(Clone, Debug)]
 pub struct ScheduleDrawing<'a> {
-    /// What each curve stands for.
+    /// The parts of the schedule that have a curve each.
     pub by: CurveBy,
     pub curves: &'a [Curve],
     /// The schedule before its last correction. `None` if the difference is not visible.

@@ -168,8 +168,8 @@ impl TokenUpdate<'_> {
     }
 }
 
-/// Evaluates the rules on tokens and on their `totals`. `corrections` are those of the tokens before this step, within the longest time
-/// that rules read; empty if no rule reads any. `limits` is carried through all steps of a cycle.
+/// Evaluates the rules on tokens and on their `totals`. `corrections` are the corrections of the tokens before this step, within the
+/// longest time that rules read; empty if no rule reads any. `limits` is carried through all steps of a cycle.
 pub fn step(
     tokens: &[TokenUpdate<'_>],
     totals: &[ComputedTotals],

@@ -17,7 +17,7 @@ pub struct PastCorrection {
 }
 
 impl PastCorrection {
-    /// Returns the correction that a change is, detected at `at`. `None` if the change is no correction of the unlock schedule.
+    /// Returns the correction that a change is, detected at `at`. `None` if the change is not a correction of the unlock schedule.
     #[must_use]
     pub fn of(change: &Change, at: Timestamp) -> Option<Self> {
         is_kind_of_correction(change.resource?, change.kind).then_some(Self { at, shift_days: change.shift_days })

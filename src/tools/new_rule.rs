@@ -279,8 +279,8 @@ fn unlock(value: f64) -> String {
     )
 }
 
-/// Returns the parts of a rule for cliff unlocks whose value is at least `above` USD, or whose share of market cap is at least that of
-/// the request, with a test of the rule.
+/// Returns the parts of a rule for cliff unlocks whose value is at least `above` USD, or whose share of market cap is at least the
+/// one of the request, with a test of the rule.
 fn cliff_rule(request: &RuleRequest, above: f64) -> RuleParts {
     let lead = if request.within.is_empty() { String::new() } else { format!(" at lead times {}", request.within.join(", ")) };
     let above = (request.above.is_some() || request.percent.is_none()).then_some(above);

@@ -46,7 +46,7 @@ fn rule_is_saved_with_its_author_and_replaced_later() {
         "{text}"
     );
     assert!(folder.path().join("rules/tests/page-mycliff.toml").exists());
-    assert!(prepared(1e6, folder.path()).expect("prepared").file.difference().is_empty(), "the author is no difference");
+    assert!(prepared(1e6, folder.path()).expect("prepared").file.difference().is_empty(), "the author is left out");
 
     let changed = prepared(2e6, folder.path()).expect("prepared");
     let difference = changed.file.difference();

@@ -49,7 +49,7 @@ pub fn windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timesta
 }
 
 /// Returns the windows (start exclusive, end inclusive) in which a correction was detected that has left the time of a rule on unlocks
-/// since the last evaluation, so that `corrections("30d").count` of its token has changed. Empty if all unlocks are evaluated.
+/// since the last evaluation, so that the value of `corrections("30d").count` of its token has changed. Empty if all unlocks are evaluated.
 pub fn correction_windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     let Some(until) = evaluated_until else { return Vec::new() };
     let of_rule = |rule: &Rule| rule.on == On::Record(Resource::Unlock) && rule.terms().is_active(now);

@@ -37,7 +37,7 @@ async fn corrections_of_a_time_have_their_shifts() {
     let names = |ids: Vec<TokenId>| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names(within(-1, 0).await.expect("read")), ["aptos", "arbitrum"]);
     assert_eq!(names(within(0, 10).await.expect("read")), ["arbitrum"]);
-    assert!(within(20, 30).await.expect("read").is_empty(), "the start is exclusive, and a burn is no correction");
+    assert!(within(20, 30).await.expect("read").is_empty(), "the start is exclusive, and a burn is not a correction");
 }
 
 #[tokio::test]
