@@ -42,6 +42,20 @@ impl Ramp {
 }
 
 impl Curve {
+    /// Returns the number of its color in the palette of charts: by its position, or the color of the recipient in lists.
+    pub fn color(&self, by: CurveBy, position: usize) -> usize {
+        match (by, self.recipient) {
+            (CurveBy::Allocation, _) => position.min(MAX_CURVES),
+            (_, Recipient::Team) => 0,
+            (_, Recipient::Private) => 1,
+            (_, Recipient::Community) => 2,
+            (_, Recipient::Public) => 3,
+            (_, Recipient::Reserve) => 4,
+            (_, Recipient::Liquidity) => 5,
+            (_, Recipient::Other) => MAX_CURVES,
+        }
+    }
+
     /// Returns the tokens unlocked at an instant.
     pub fn at(&self, at: Timestamp) -> f64 {
         self.ramps.iter().map(|ramp| ramp.at(at)).sum()
@@ -65,14 +79,39 @@ impl Curve {
     }
 }
 
+/// The parts of a schedule that get a curve of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CurveBy {
+    #[default]
+    Allocation,
+    /// The category of the recipients.
+    Recipient,
+}
+
+impl CurveBy {
+    /// Returns the name of a part.
+    pub fn noun(self) -> &'static str {
+        match self {
+            CurveBy::Allocation => "allocation",
+            CurveBy::Recipient => "recipient",
+        }
+    }
+}
+
 /// Returns one curve for each allocation name, largest total first. Omits unlocks without a date or a positive amount. Unlocks without an
 /// allocation name share a curve with an empty name. The smallest curves beyond [`MAX_CURVES`] are added up in one last curve, such as `5
 /// others`.
 pub fn curves<'a>(events: impl IntoIterator<Item = &'a UnlockEvent>) -> Vec<Curve> {
+    curves_by(CurveBy::Allocation, events)
+}
+
+/// Like [`curves`], with one curve for each part.
+pub fn curves_by<'a>(by: CurveBy, events: impl IntoIterator<Item = &'a UnlockEvent>) -> Vec<Curve> {
     let mut by_name: BTreeMap<&'a str, Curve> = BTreeMap::new();
     let mut add = |name: &'a str, standard: Option<&str>, ramp: Option<Ramp>| {
         let Some(ramp) = ramp.filter(|ramp| ramp.amount.is_finite() && ramp.amount > 0.0) else { return };
         let recipient = Recipient::parse(standard);
+        let name = if by == CurveBy::Recipient { recipient.name() } else { name };
         by_name.entry(name).or_insert_with(|| Curve { name: name.to_owned(), recipient, ramps: Vec::new() }).ramps.push(ramp);
     };
     for event in events {

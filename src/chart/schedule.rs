@@ -1,7 +1,7 @@
 //! A stacked chart of the tokens unlocked over time by allocation, with cliffs, burns, and buybacks below the axis, and a line of the
 //! schedule before its last correction.
 
-use crate::curve::{Curve, Sample, sampled};
+use crate::curve::{Curve, CurveBy, Sample, sampled};
 use crate::scale::{self, TimeScale, midnight, round_steps};
 use crate::svg::{Anchor, Svg, number};
 use crate::{Canvas, Chart};
@@ -10,6 +10,8 @@ use model::{Interval, Timestamp, phrase, time::days};
 /// The data of the chart.
 #[derive(Clone, Debug)]
 pub struct ScheduleDrawing<'a> {
+    /// The parts of the schedule that have a curve each.
+    pub by: CurveBy,
     pub curves: &'a [Curve],
     /// The schedule before its last correction. `None` if the difference is not visible.
     pub former: Option<&'a [Curve]>,
@@ -125,7 +127,7 @@ impl Plot<'_> {
             max: steps.last().copied().unwrap_or(1.0),
         };
         let class = if canvas.width > 500.0 { "on-wide" } else { "on-phone" };
-        let label = format!("Tokens unlocked over time by {}", phrase::count(self.drawing.curves.len(), "allocation"));
+        let label = format!("Tokens unlocked over time by {}", phrase::count(self.drawing.curves.len(), self.drawing.by.noun()));
         let mut svg = Svg::new(canvas.width, height, class, &label);
         self.grid(&mut svg, &frame, &steps);
         self.layers(&mut svg, &frame);
@@ -174,8 +176,9 @@ impl Plot<'_> {
             d.push_str(&format!("V{}Z", number(frame.floor)));
             let name = self.drawing.curves.get(layer).map_or("", |curve| curve.name.as_str());
             let total = self.drawing.curves.get(layer).map_or(0.0, Curve::total);
+            let color = self.drawing.curves.get(layer).map_or(layer, |curve| curve.color(self.drawing.by, layer));
             svg.marked_group(None, &format!("{}: {}", phrase::name(name), phrase::tokens(total, None)), |svg| {
-                svg.path(&format!("layer c{}", layer.min(11)), &d);
+                svg.path(&format!("layer c{color}"), &d);
             });
         }
         let x = frame.time.x(self.drawing.now);

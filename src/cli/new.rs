@@ -3,7 +3,6 @@
 //! The prompts or options become a [`RuleRequest`], from which `made` makes the texts. They are checked together with all other
 //! rules, and the test is run, before any file is written. Then the new rule is replayed over the last year.
 
-mod generate;
 mod prompt;
 
 use std::fs;
@@ -12,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 use super::backtest::text;
@@ -21,12 +21,12 @@ use super::{Exit, Invocation, UsageError, parse_money, parse_span, print, shown}
 use daemon::config::Loaded;
 use daemon::playground::{TrialTime, TrialWorld, last_year};
 use engine::pipeline::DispatchPolicy;
-use generate::{GeneratedRule, RuleOption, RuleRequest, RuleTopic};
 use model::config::{self, Config, Span};
 use model::{DiagnosticLevel, SourceText, TokenNameError, TokenNames, Watch, diagnostic, phrase, resolve_token};
 use rules::RuleSet;
 use store::Access;
 use tools::backtest::{self, BacktestRun, BacktestSetup, BacktestSummary};
+use tools::new_rule::{self, GeneratedRule, RuleOption, RuleRequest, RuleTopic};
 use tools::ruletest::{self, TestSetup, report};
 use tools::simulate::{DeliverySetup, Pace};
 
@@ -48,7 +48,7 @@ pub(super) enum NewCommand {
 #[derive(Debug, Args)]
 pub(super) struct NewRuleArgs {
     /// Kind of alert; prompts for all values if omitted
-    #[arg(long, value_enum)]
+    #[arg(long, value_name = "ABOUT", value_parser = topics())]
     about: Option<RuleTopic>,
     /// Tokens (slug or ticker), globs, or @groups, separated by commas; default: all watched tokens
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', requires = "about")]
@@ -77,6 +77,12 @@ pub(super) struct NewRuleArgs {
     /// Print the files without writing them
     #[arg(long)]
     dry_run: bool,
+}
+
+/// Returns the parser of `--about`, which lists the kinds of alerts.
+fn topics() -> impl TypedValueParser<Value = RuleTopic> {
+    let values = RuleTopic::ALL.map(|topic| PossibleValue::new(topic.word()).help(topic.about()));
+    PossibleValuesParser::new(values).try_map(|word| RuleTopic::parse(&word).ok_or("unknown kind of alert"))
 }
 
 /// The files to write.
@@ -187,7 +193,7 @@ fn check_options(args: &NewRuleArgs) -> Result<(), UsageError> {
     match given.into_iter().find(|(option, is_given)| *is_given && !about.has(*option)) {
         None => Ok(()),
         Some((option, _)) => {
-            let kinds: Vec<String> = RuleTopic::all_with(option).map(RuleTopic::word).collect();
+            let kinds: Vec<String> = RuleTopic::all_with(option).map(|topic| topic.word().to_owned()).collect();
             let (flag, about) = (option.flag(), about.word());
             Err(UsageError(format!("{flag} is not an option of --about {about}, only of {}: remove it", phrase::list(&kinds))))
         }
@@ -197,7 +203,7 @@ fn check_options(args: &NewRuleArgs) -> Result<(), UsageError> {
 /// Applies the defaults of the options.
 fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText], known: &KnownTokens) -> anyhow::Result<RuleRequest> {
     let about = args.about.ok_or_else(|| UsageError(prompt::USAGE.to_owned()))?;
-    let name = args.name.clone().unwrap_or_else(|| prompt::free_name(about, others));
+    let name = args.name.clone().unwrap_or_else(|| new_rule::free_name(about, others));
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
         return Err(UsageError(format!("--name {name:?} is not a valid name: use letters, digits, `-`, and `_`")).into());
     }
@@ -210,35 +216,16 @@ fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText], known: &K
     Ok(RuleRequest {
         about,
         name,
-        sample: sample(&tokens, config)?,
+        sample: new_rule::sample(&tokens, &config.watch.groups).map_err(UsageError)?,
         tokens,
         above: args.above,
+        percent: None,
+        recipients: Vec::new(),
         within: if is_cliffs && within.is_empty() { default() } else { within },
         days: args.days.unwrap_or(35),
         window: args.window.map_or_else(|| "7d".to_owned(), |window| window.to_string()),
         severity: args.severity.clone(),
     })
-}
-
-/// Returns a slug that the tokens select, for the test.
-fn sample(tokens: &[String], config: &Config) -> anyhow::Result<String> {
-    let slug_of = |pattern: &str| pattern.replace(['*', '?'], "x");
-    let Some(first) = tokens.first().map(|token| token.trim()) else {
-        // A rule on groups only evaluates their tokens.
-        let grouped = config.watch.groups.values().flatten().next();
-        return Ok(grouped.map_or_else(|| "example".to_owned(), |pattern| slug_of(pattern)));
-    };
-    let Some(group) = first.strip_prefix('@') else { return Ok(slug_of(first)) };
-    let Some(patterns) = config.watch.groups.get(group) else {
-        let known = config.watch.groups.keys().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ");
-        let known =
-            if known.is_empty() { "the config defines no [watch.groups]".to_owned() } else { format!("expected one of {known}") };
-        return Err(UsageError(format!("unknown group {first}: {known}")).into());
-    };
-    let Some(pattern) = patterns.first() else {
-        return Err(UsageError(format!("the group {first} has no tokens")).into());
-    };
-    Ok(slug_of(pattern))
 }
 
 /// Returns the files of the rule and its test.
@@ -262,7 +249,7 @@ fn new_files(args: &NewRuleArgs, request: &RuleRequest, config: &Config, loaded:
     if test.exists() {
         anyhow::bail!("{} already exists, no files were written: choose another --name", shown(&test));
     }
-    let GeneratedRule { rule, test: test_text } = generate::generate(request, &format!("../{name}"));
+    let GeneratedRule { rule, test: test_text } = new_rule::generate(request, &format!("../{name}"));
     let before = match fs::read_to_string(&path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,

@@ -25,19 +25,7 @@ pub(super) fn parse_span(text: &str) -> Result<Span, String> {
     text.parse()
 }
 
-/// Parses an amount such as `5M`, `250k`, `1.5B`, or `5000000`.
-pub(super) fn parse_money(text: &str) -> Result<f64, String> {
-    let text = text.trim().trim_start_matches('$').replace('_', "");
-    let (number, factor) = match text.chars().last().map(|c| c.to_ascii_lowercase()) {
-        Some('k') => (text.get(..text.len() - 1), 1e3),
-        Some('m') => (text.get(..text.len() - 1), 1e6),
-        Some('b') => (text.get(..text.len() - 1), 1e9),
-        _ => (Some(text.as_str()), 1.0),
-    };
-    let number =
-        number.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
-    number.map(|number| number * factor).ok_or_else(|| "examples: 5000000, 250k, 5M, 1.5B".to_owned())
-}
+pub(super) use tools::new_rule::parse_money;
 
 /// The author of a command that runs without a user name, for example in a service.
 const UNKNOWN_AUTHOR: &str = "unknown user";

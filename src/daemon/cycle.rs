@@ -64,6 +64,7 @@ pub use held_events::RunningCycles;
 use input::Input;
 pub use latest_evaluation::LatestEvaluation;
 pub use listed_schedules::ListedSchedulesCache;
+use model::corrections::CorrectionsByToken;
 use model::{
     BoxFuture, Clock, config,
     poll::FetchedResponse,
@@ -379,7 +380,8 @@ impl<'a> Cycle<'a> {
         let deps = self.deps;
         let active = deps.active();
         let totals = self.compute_totals(&work, &active.rules).await?;
-        let transitions = pipeline::step(&work.tokens, &totals, &self.context(&active), &mut self.limits);
+        let corrections = self.corrections(&work, &active.rules).await?;
+        let transitions = pipeline::step(&work.tokens, &totals, &corrections, &self.context(&active), &mut self.limits);
         self.report.evaluated += u32::try_from(work.tokens.len()).unwrap_or(u32::MAX);
         let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         let moved = pipeline::moved_feeds(&deps.totals(), &work.commit.feeds, is_evaluated);
@@ -389,6 +391,16 @@ impl<'a> Cycle<'a> {
         // The cache only keeps aggregates of committed facts.
         pipeline::keep_totals(&mut deps.totals(), totals, &moved, &unwatched, self.now);
         Ok(())
+    }
+
+    /// Reads the corrections that rules count. Empty if no rule counts any.
+    async fn corrections(&self, work: &Work<'_>, rules: &RuleSet) -> Result<CorrectionsByToken, CycleError> {
+        let Some(longest) = rules.correction_spans.last().filter(|_| !work.tokens.is_empty()) else {
+            return Ok(CorrectionsByToken::new());
+        };
+        let since = self.now.checked_sub_signed(*longest).unwrap_or(Timestamp::MIN_UTC);
+        let ids = work.tokens.iter().map(|update| update.token.id.clone()).collect();
+        stored("read the corrections of schedules", self.deps.store.corrections(ids, since)).await
     }
 
     /// Computes the aggregates of tokens with their new records. Empty if no rule uses aggregates.

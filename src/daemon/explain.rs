@@ -11,6 +11,7 @@ use crate::cycle::ActiveRules;
 use engine::digest_schedule::DigestPlan;
 use engine::explain::{self, CaseOrNothing, ExplainCase, ExplainContext, ExplainQuery, ExplainTarget, Explanation, MAX_CASES};
 use engine::pipeline::DispatchPolicy;
+use model::corrections::PastCorrection;
 use model::{
     Alert, AlertFilter, ChangeFilter, ChangeKind, ChangeRow, FiringAlert, Resource, RuleId, SOURCE_TROUBLE, Timestamp, TokenId,
     TokenSnapshot, Watch,
@@ -134,7 +135,16 @@ impl ExplainReader {
         let Self { watch, active, digests, firing, now, .. } = self;
         let world = ExplainContext { watch, routes: &active.routes, digests, firing, now: *now };
         let records = self.statuses.records(&read);
-        Ok(explain::explain(&ExplainQuery { rule, case, statuses: &statuses, records, world: &world }))
+        let corrections = self.corrections(rule, case).await?;
+        Ok(explain::explain(&ExplainQuery { rule, case, statuses: &statuses, records, corrections: &corrections, world: &world }))
+    }
+
+    /// Returns the corrections that a rule reads. Empty if it reads none.
+    async fn corrections(&self, rule: &Rule, case: &ExplainCase<'_>) -> Result<Vec<PastCorrection>, StoreError> {
+        let (Some(longest), Some(token)) = (rule.correction_spans().iter().max(), case.token) else { return Ok(Vec::new()) };
+        let at = case.change.map_or(self.now, |(_, at)| at);
+        let since = at.checked_sub_signed(*longest).unwrap_or(Timestamp::MIN_UTC);
+        Ok(self.store.corrections(vec![token.id.clone()], since).await?.remove(&token.id).unwrap_or_default())
     }
 
     async fn explain_all(&self, rule: &Rule, cases: Vec<ExplainCase<'_>>) -> Result<Vec<Explanation>, ExplainError> {

@@ -41,6 +41,7 @@ pub mod outbox;
 pub mod playground;
 pub mod readiness;
 pub mod reload;
+pub mod rule_edit;
 mod saved_clock;
 pub mod schedule;
 pub mod systemd;

@@ -47,13 +47,14 @@ pub(crate) use events::{names_change, record_of};
 pub use limit::Limits;
 pub use nominal::NominalReminder;
 pub use outcome::RENAMED_OUTCOME;
-pub use recheck::{evaluation_time, states, windows};
+pub use recheck::{correction_windows, evaluation_time, states, windows};
 pub use rule::{RuleEval, RuleTerms};
 pub use transition::{Evaluation, NotificationDraft, Transitions};
 
 use crate::{late::LateArrival, route::RouteTree};
 use body::iso;
 use lifecycle::AlertLifecycle;
+use model::corrections::PastCorrection;
 use model::{Alert, Change, ChangeKind, Fact, LinearEnd, LinearSupply, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
 pub use records::ends_of;
 use records::{DatedRecord, OpenAlert, open_alerts};
@@ -70,6 +71,8 @@ pub struct TokenFacts<'a> {
     pub records: &'a [Tracked],
     /// The linear supply besides the records. `None` if it was not read, or if no rule reads it.
     pub linear: Option<&'a LinearSupply>,
+    /// The corrections of the schedule before `changes`, by time. Empty if no rule reads them.
+    pub corrections: &'a [PastCorrection],
     /// The resources that `records` covers completely. An open alert of such a resource without its record is resolved. Alerts of other
     /// resources stay unchanged.
     pub resources: &'a [Resource],

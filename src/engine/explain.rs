@@ -27,8 +27,9 @@ mod window;
 use serde::Serialize;
 
 use crate::{digest_schedule::DigestPlan, route::RouteTree};
+use model::corrections::PastCorrection;
 use model::{FiringAlert, NotificationStatus, Resource, Timestamp, Watch};
-use rules::{Lead, On, Rule, ScheduleScope, Scope};
+use rules::{CorrectionScope, Lead, On, Rule, ScheduleScope, Scope};
 
 pub use case::{
     CaseOrNothing, ExplainCase, ExplainTarget, MAX_CASES, absent_record, change_case, change_cases, group_cases, incident_case,
@@ -58,6 +59,8 @@ pub struct ExplainQuery<'a> {
     pub statuses: &'a [NotificationStatus],
     /// The rows that describe `statuses`. Its silences are also checked against the alert as it would be sent now.
     pub records: StatusEvidence<'a>,
+    /// The corrections of the token's schedule, by time. Empty if the rule reads none.
+    pub corrections: &'a [PastCorrection],
     pub world: &'a ExplainContext<'a>,
 }
 
@@ -176,13 +179,21 @@ impl<'a> Explainer<'a> {
         self.because.get_or_insert_with(|| because.into());
     }
 
+    /// The corrections that the rule reads: for a change, those before it.
+    fn corrections(&self) -> CorrectionScope<'a> {
+        let all = self.query.corrections;
+        let before = |at: Timestamp| all.partition_point(|correction| correction.at < at);
+        let end = self.query.case.change.map_or(all.len(), |(_, at)| before(at));
+        CorrectionScope { earlier: all.get(..end).unwrap_or_default(), current: &[] }
+    }
+
     /// The facts that the rule reads.
     fn scope(&self, lead: Option<&'a Lead>) -> Scope<'a> {
         let ExplainCase { token, record, schedule, linear, change, source, totals, .. } = self.query.case;
         Scope {
             token: *token,
             record: record.as_deref(),
-            schedule: ScheduleScope { records: schedule, linear: linear.as_ref() },
+            schedule: ScheduleScope { records: schedule, linear: linear.as_ref(), corrections: Some(self.corrections()) },
             change: change.map(|(change, _)| change),
             source: source.as_ref(),
             totals: totals.as_deref(),

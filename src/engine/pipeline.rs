@@ -32,6 +32,7 @@ use crate::{
     route::RouteTree,
     self_monitor::{self, FeedOutcome, FeedResult},
 };
+use model::corrections::CorrectionsByToken;
 use model::{
     Alert, Change, Commit, Endpoint, FeedId, FeedState, LinearSupply, ReceiverName, Resource, RuleId, Timestamp, Token, TokenId,
     TokenSnapshot, Tracked, Watch, config,
@@ -150,12 +151,13 @@ impl<'a> ScheduleFeed<'a> {
 }
 
 impl TokenUpdate<'_> {
-    fn facts<'f>(&'f self, linear: Option<&'f LinearSupply>) -> TokenFacts<'f> {
+    fn facts<'f>(&'f self, linear: Option<&'f LinearSupply>, corrections: &'f CorrectionsByToken) -> TokenFacts<'f> {
         TokenFacts {
             token: &self.token,
             is_watched: self.is_watched,
             records: &self.records,
             linear,
+            corrections: corrections.get(&self.token.id).map_or(&[], Vec::as_slice),
             resources: &self.resources,
             changes: &self.changes,
             added: &self.added,
@@ -166,17 +168,20 @@ impl TokenUpdate<'_> {
     }
 }
 
-/// Evaluates the rules on tokens and on their `totals`. `limits` is carried through all steps of a cycle.
+/// Evaluates the rules on tokens and on their `totals`. `corrections` are the corrections of the tokens before this step, within the
+/// longest time that rules read; empty if no rule reads any. `limits` is carried through all steps of a cycle.
 pub fn step(
     tokens: &[TokenUpdate<'_>],
     totals: &[ComputedTotals],
+    corrections: &CorrectionsByToken,
     context: &EvaluationContext<'_>,
     limits: &mut Limits,
 ) -> Transitions {
     let has_rate_steps = context.rules.reads_rate_steps;
     let linear = |update: &TokenUpdate<'_>| update.schedule.as_ref().filter(|_| has_rate_steps).map(ScheduleFeed::linear);
     let linear: Vec<Option<LinearSupply>> = tokens.iter().map(linear).collect();
-    let facts: Vec<TokenFacts<'_>> = tokens.iter().zip(&linear).map(|(update, linear)| update.facts(linear.as_ref())).collect();
+    let facts: Vec<TokenFacts<'_>> =
+        tokens.iter().zip(&linear).map(|(update, linear)| update.facts(linear.as_ref(), corrections)).collect();
     let nothing = Default::default();
     let by_token: HashMap<&TokenId, &ComputedTotals> = totals.iter().map(|computed| (computed.token(), computed)).collect();
     let wholes: Vec<TokenTotals<'_>> = tokens

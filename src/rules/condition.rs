@@ -6,6 +6,7 @@
 
 mod checker;
 pub mod clauses;
+mod corrections;
 mod dependencies;
 mod eval;
 mod expr;
@@ -26,6 +27,7 @@ pub use logic::Logic;
 
 use checker::Checker;
 pub use checker::callables;
+pub use corrections::{CORRECTIONS, CorrectionField};
 use expr::BoolExpr;
 pub use expr::{PositionField, RateField, TimePart, WindowField};
 pub use thresholds::Threshold;

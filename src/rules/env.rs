@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use crate::aggregate::Totals;
-use model::{Change, RateStep, Record, ReferencePrice, Timestamp, Token, days};
+use chrono::TimeDelta;
+use model::{Change, RateStep, Record, ReferencePrice, Timestamp, Token, corrections::Corrections, days};
 
 use super::condition::PositionField;
 use super::fields::ListItem;
@@ -77,6 +78,11 @@ impl<'a> Env<'a> {
         let event = self.record?.unlock()?;
         event.interval()?;
         self.schedule.rate_step(event.unlock_date.copied()?)
+    }
+
+    /// Returns the corrections of the token's schedule that were detected less than `span` before now. `None` if they were not read.
+    pub fn corrections(&self, span: TimeDelta) -> Option<Corrections> {
+        Some(self.schedule.corrections?.within(span, self.now))
     }
 
     /// Returns the age in days of the latest price of a token, or of the record's price if the scope has no totals.

@@ -69,7 +69,7 @@ pub use load::{LoadedRules, RuleFiles, Surroundings, is_rule_file, load, read_fi
 pub use on::{On, OnError};
 pub use render::Rendered;
 pub use rule::{Pool, Rule, RuleLocation};
-pub use scope::{Lead, ScheduleScope, Scope, SourceFacts, Truth};
+pub use scope::{CorrectionScope, Lead, ScheduleScope, Scope, SourceFacts, Truth};
 pub use set::RuleSet;
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use minijinja::Value;
 use model::{ChangeKind, Endpoint, Fact, Recipient, Resource, Timestamp};
 
 use crate::aggregate::Flow;
-use crate::condition::{PositionField, RateField, TimePart, WindowField, callables};
-use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem, NumberUnit};
+use crate::condition::{PositionField, RateField, TimePart, callables};
+use crate::fields::{self, FieldDef, FieldReader, ItemKind, ItemReader, ListItem};
 use crate::on::On;
 use crate::scope::Scope;
 use crate::template::{FILTER_EXAMPLES, SampleScope, TemplateEngine, extra_names};
@@ -155,7 +155,7 @@ pub fn reference(on: Option<On>) -> Vec<ReferenceEntry> {
     entries.extend(items());
     entries.extend(recipients());
     entries.extend(changes());
-    entries.extend(windows());
+    entries.extend(windows::entries());
     entries.extend(functions());
     entries.extend(filters());
     entries.extend(variables());
@@ -417,55 +417,6 @@ fn changes() -> Vec<ReferenceEntry> {
     ChangeKind::ALL.into_iter().map(entry).collect()
 }
 
-fn windows() -> Vec<ReferenceEntry> {
-    let entry = |flow: Flow| ReferenceEntry {
-        kind: ReferenceKind::Window,
-        known_by: KnownBy::TokenAndPortfolio,
-        name: flow.as_str().to_owned(),
-        unit: "window",
-        example: format!("{}(\"30d\").value >= 1000000", flow.as_str()),
-        endpoints: endpoints_of(flow.resource()),
-        about: match flow {
-            Flow::Ahead => "unlocks in a window that starts now, cliff and linear",
-            Flow::Emitted => "tokens released in a window that ends now",
-            Flow::Burned => "tokens burned in a window that ends now",
-            Flow::BoughtBack => "tokens bought back in a window that ends now",
-        },
-    };
-    let field = |field: WindowField| {
-        let about = match field {
-            WindowField::Amount => "tokens in the window; missing for a group",
-            WindowField::Value => "value of these tokens",
-            WindowField::Count => "number of events",
-            WindowField::Possible => "only of `ahead`: value of imprecise unlocks that may still happen in the window",
-            WindowField::CliffAmount => "only of `ahead`: tokens of the cliff unlocks",
-            WindowField::CliffValue => "only of `ahead`: value of the cliff unlocks",
-            WindowField::CliffCount => "only of `ahead`: number of cliff unlocks",
-            WindowField::LinearAmount => "only of `ahead`: tokens that unlock linearly; missing if only cliff unlocks are known",
-            WindowField::LinearValue => "only of `ahead`: value of the tokens that unlock linearly",
-        };
-        ReferenceEntry {
-            kind: ReferenceKind::Window,
-            known_by: KnownBy::TokenAndPortfolio,
-            name: format!(".{}", field.as_str()),
-            unit: field.unit().as_str(),
-            example: format!("ahead(\"7d\").{} > 0", field.as_str()),
-            endpoints: Vec::new(),
-            about,
-        }
-    };
-    let share = ReferenceEntry {
-        kind: ReferenceKind::Window,
-        known_by: KnownBy::Token,
-        name: SHARE.to_owned(),
-        unit: NumberUnit::Percent.as_str(),
-        example: format!("{SHARE}(\"portfolio\") > 25"),
-        endpoints: vec![Endpoint::TokenList],
-        about: "the token's percentage of the market cap of a group",
-    };
-    Flow::ALL.into_iter().map(entry).chain(WindowField::ALL.into_iter().map(field)).chain([share]).collect()
-}
-
 fn functions() -> Vec<ReferenceEntry> {
     let entry = |name: &str, example: String, about: &'static str| ReferenceEntry {
         kind: ReferenceKind::Function,
@@ -598,3 +549,4 @@ fn fact(fact: &Fact) -> String {
 
 #[cfg(test)]
 mod tests;
+mod windows;

@@ -119,6 +119,11 @@ impl Rule {
         &self.body.dependencies.windows
     }
 
+    /// Returns the times before now within which the conditions count earlier corrections.
+    pub fn correction_spans(&self) -> &[TimeDelta] {
+        &self.body.dependencies.correction_spans
+    }
+
     /// Returns whether the rule reads the daily release of a token or group, its next change, or the age of the price.
     pub fn reads_supply(&self) -> bool {
         self.body.dependencies.has_supply

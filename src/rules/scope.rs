@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::aggregate::Totals;
+use model::corrections::{Corrections, PastCorrection};
 use model::{Change, LinearPiece, LinearSupply, RateStep, Record, Timestamp, Token, Tracked, wire::UnlockEvent};
 
 /// The data that a condition or a template reads.
@@ -36,6 +37,25 @@ pub struct ScheduleScope<'a> {
     pub records: &'a [Tracked],
     /// The linear supply besides the records. `None` if the caller does not have it; the records then count as complete.
     pub linear: Option<&'a LinearSupply>,
+    /// The corrections of the schedule. `None` if the caller does not have them.
+    pub corrections: Option<CorrectionScope<'a>>,
+}
+
+/// The corrections of a token's schedule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CorrectionScope<'a> {
+    /// The stored corrections.
+    pub earlier: &'a [PastCorrection],
+    /// The changes that the current poll found. Empty for a rule on changes, which reads only the corrections before its change.
+    pub current: &'a [Change],
+}
+
+impl CorrectionScope<'_> {
+    /// Adds up the corrections that were detected less than `span` before `now`.
+    pub fn within(&self, span: TimeDelta, now: Timestamp) -> Corrections {
+        let current = self.current.iter().filter_map(|change| PastCorrection::of(change, now));
+        Corrections::within(self.earlier.iter().copied().chain(current), span, now)
+    }
 }
 
 impl ScheduleScope<'_> {

@@ -1,6 +1,7 @@
 //! A set of checked rules.
 
 use crate::aggregate::{AggregateReads, Flow};
+use chrono::TimeDelta;
 use model::Resource;
 
 use super::condition::Dependencies;
@@ -17,6 +18,8 @@ pub struct RuleSet {
     pub reads: AggregateReads,
     /// Whether a rule follows the change of the daily release at unlocks.
     pub reads_rate_steps: bool,
+    /// The times before now within which conditions count earlier corrections, sorted.
+    pub correction_spans: Vec<TimeDelta>,
 }
 
 impl RuleSet {
@@ -28,7 +31,9 @@ impl RuleSet {
         }
         let reads = AggregateReads::of(&dependencies);
         let reads_rate_steps = dependencies.has_rate_steps || !index.on(On::Record(Resource::Unlock)).is_empty();
-        Self { index, reads, reads_rate_steps, rules }
+        let mut correction_spans = dependencies.correction_spans;
+        correction_spans.sort_unstable();
+        Self { index, reads, reads_rate_steps, correction_spans, rules }
     }
 
     /// Returns the rules with exactly this `on`, in the order of the set.

@@ -1,4 +1,5 @@
 mod conditions;
+mod corrections;
 mod files;
 mod language;
 mod positions;

@@ -120,6 +120,11 @@ impl Vocabulary {
         if self.has_windows() { Flow::ALL.into_iter().map(Flow::as_str).chain([SHARE]).collect() } else { Vec::new() }
     }
 
+    /// Returns whether conditions know the earlier corrections of the schedule.
+    pub fn has_corrections(&self) -> bool {
+        self.on.resource() == Some(Resource::Unlock)
+    }
+
     pub fn has_windows(&self) -> bool {
         self.on.has_windows()
     }

@@ -49,6 +49,7 @@ mod codec;
 mod commit;
 mod connection;
 mod copy;
+mod corrections;
 mod counts;
 mod credit;
 mod cycle;

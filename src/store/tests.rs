@@ -2,6 +2,7 @@ mod alerts;
 mod calendar;
 mod clock;
 mod commit;
+mod corrections;
 mod counts;
 mod crashes;
 mod digest;

@@ -38,5 +38,6 @@
 //! ```
 
 pub mod backtest;
+pub mod new_rule;
 pub mod ruletest;
 pub mod simulate;

@@ -47,7 +47,7 @@ function stepTools(step) {
       });
       page.on("pageerror", (error) => fault(`${where()}: ${error.message}`));
       page.on("dialog", (dialog) => { fault(`${where()}: a dialog: ${dialog.message()}`); dialog.dismiss(); });
-      page.on("request", (request) => { if (!["data:", ...[base, ...others].map((url) => `${url}/`)].some((start) => request.url().startsWith(start))) fault(`${where()}: a request to ${request.url()}`); });
+      page.on("request", (request) => { if (!["data:", "blob:", ...[base, ...others].map((url) => `${url}/`)].some((start) => request.url().startsWith(start))) fault(`${where()}: a request to ${request.url()}`); });
       await page.addInitScript(() => addEventListener("securitypolicyviolation", (event) => console.error(`content policy: ${event.violatedDirective} ${event.blockedURI}`)));
       return page;
     },

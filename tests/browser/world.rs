@@ -220,6 +220,7 @@ listen = "{pages}"
 external_url = "http://{pages}"
 cors_origins = ["http://{desk}"]
 token = "{TOKEN}"
+edit_rules = true
 [log]
 level = "error"
 [[receiver]]
@@ -227,6 +228,11 @@ name = "ops"
 type = "webhook"
 url = "http://{receivers}/hook"
 digest = {{ at = "08:00", ahead = "30d" }}
+[[receiver]]
+name = "weekly"
+type = "webhook"
+url = "http://{receivers}/hook"
+digest = {{ at = "08:00", days = ["mon"], timezone = "Europe/Zurich", ahead = "30d", sort = "share", top = 10 }}
 [[receiver]]
 name = "gone"
 type = "webhook"

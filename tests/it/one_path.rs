@@ -104,6 +104,16 @@ limit = 2
 labels = { severity = "notification" }
 
 [[rule]]
+alert = "Unsteady"
+on    = "unlock"
+when  = "corrections('30h').count >= 2 && corrections('4d').shiftDays < 20"
+
+[[rule]]
+alert = "Back"
+on    = "unlock.rescheduled"
+when  = "change.shiftDays < 0 && corrections('3d').shiftDays >= 0"
+
+[[rule]]
 alert = "Grown"
 on    = "token"
 when  = 'ahead("4d").value > burned("30d").value + 3000000'

@@ -34,6 +34,27 @@ fn cliffs_are_steps_and_inexact_or_linear_unlocks_are_slopes() {
 }
 
 #[test]
+fn recipients_add_up_their_allocations() {
+    let part = |name: &str, standard: &str, amount: f64| serde_json::json!({"unlockDate": "2026-02-10", "allocationName": name, "standardAllocationName": standard, "cliffAmount": amount});
+    let parts = [
+        part("Core", "Founder / Team", 5.0),
+        part("Advisors", "Founder / Team", 3.0),
+        part("Seed", "Private Investors", 9.0),
+        part("Odd", "New", 1.0),
+    ];
+    let events = [event(
+        serde_json::json!({"unlockDate": "2026-02-10", "cliffUnlocks": {"cliffAmount": 18.0, "allocationBreakdown": parts}}),
+    )];
+    let named = |by| curves_by(by, &events).iter().map(|curve| (curve.name.clone(), curve.total())).collect::<Vec<_>>();
+    let expected = [("Seed", 9.0), ("Core", 5.0), ("Advisors", 3.0), ("Odd", 1.0)];
+    assert_eq!(named(CurveBy::Allocation), expected.map(|(name, total)| (name.to_owned(), total)));
+    let expected = [("Private investors", 9.0), ("Team", 8.0), ("Other", 1.0)];
+    assert_eq!(named(CurveBy::Recipient), expected.map(|(name, total)| (name.to_owned(), total)));
+    let colors = |by| curves_by(by, &events).iter().enumerate().map(|(at, curve)| curve.color(by, at)).collect::<Vec<_>>();
+    assert_eq!((colors(CurveBy::Allocation), colors(CurveBy::Recipient)), (vec![0, 1, 2, 3], vec![1, 0, 11]));
+}
+
+#[test]
 fn curves_and_samples_are_bounded() {
     let mut events: Vec<UnlockEvent> = (0..3000)
         .map(|i| {

@@ -20,8 +20,16 @@ fn drawn(events: &[UnlockEvent], former: &[UnlockEvent], burns: &[(Timestamp, f6
     ];
     let next = cliffs.last().map(|next| NextCliff { interval: *next, label: "next: <b>".to_owned(), short: "next".to_owned() });
     let former = Some(former.as_slice()).filter(|former| differs(&curves, former));
-    let drawing =
-        ScheduleDrawing { curves: &curves, former, cliffs: &cliffs, next, lanes, max_supply: Some(1e9), now: time("2026-11-22") };
+    let drawing = ScheduleDrawing {
+        by: CurveBy::default(),
+        curves: &curves,
+        former,
+        cliffs: &cliffs,
+        next,
+        lanes,
+        max_supply: Some(1e9),
+        now: time("2026-11-22"),
+    };
     draw(&drawing).map(|chart| chart.wide)
 }
 

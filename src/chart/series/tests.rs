@@ -1,4 +1,5 @@
 use super::*;
+use crate::curve::CurveBy;
 use crate::curve::curves;
 use model::wire::UnlockEvent;
 use testkit::time;
@@ -17,6 +18,7 @@ fn series(events: &[UnlockEvent], former: Option<&[Curve]>) -> Option<ScheduleSe
     let curves = curves(events);
     let now = time(NOW);
     schedule_series(&ScheduleDrawing {
+        by: CurveBy::default(),
         curves: &curves,
         former,
         cliffs: &[],

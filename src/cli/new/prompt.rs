@@ -8,6 +8,7 @@ use crate::{UsageError, parse_money, parse_span, shown};
 use model::config::{Config, Span};
 use model::text::harmless;
 use model::{SourceText, closest};
+use tools::new_rule::{free_name, is_taken};
 
 /// The error if the input is not a terminal.
 pub(super) const USAGE: &str = "--about is required: cliffs, corrections, burns, no-buyback, pressure, or emissions; \
@@ -72,17 +73,6 @@ pub(super) fn confirm_write(file: &Path) -> anyhow::Result<bool> {
         "no" | "n" => Ok(false),
         _ => Err("enter yes or no".to_owned()),
     })
-}
-
-/// Returns the default name of a rule, with a number if the name is taken.
-pub(super) fn free_name(about: RuleTopic, rules: &[SourceText]) -> String {
-    let first = std::iter::once(about.name().to_owned());
-    let mut names = first.chain((2..1_000).map(|number| format!("{}{number}", about.name())));
-    names.find(|name| !is_taken(name, rules)).unwrap_or_else(|| about.name().to_owned())
-}
-
-fn is_taken(name: &str, rules: &[SourceText]) -> bool {
-    rules.iter().any(|file| file.text.contains(&format!("{name:?}")))
 }
 
 fn read_choice(text: &str) -> Result<RuleTopic, String> {

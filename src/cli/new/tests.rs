@@ -120,7 +120,7 @@ fn replays_the_bundled_data_over_the_last_year() {
     let known = known_tokens(&config, &invocation).expect("read");
     let request =
         RuleRequest { tokens: Vec::new(), ..request(&args(RuleTopic::Cliffs), &config, &[], &known).expect("a request") };
-    let made = generate::generate(&request, "../mine.toml");
+    let made = new_rule::generate(&request, "../mine.toml");
     let file = SourceText { file: "mine.toml".into(), text: made.rule };
     let around = rules::Surroundings { receivers: &[], groups: &config.watch.groups, now: invocation.clock.now() };
     let shown = sent_last_year(&rules::load(&[file], &around).set, &config, &invocation).expect("played");

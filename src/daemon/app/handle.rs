@@ -1,6 +1,7 @@
 //! The parts of the app that the web server uses.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::{io, sync::Weak};
 
@@ -51,6 +52,8 @@ pub struct AppHandle {
     pub live: Arc<Live>,
     /// `[http] external_url`.
     pub external_url: Option<Url>,
+    /// The directory that relative paths of the config start from.
+    pub base_dir: Arc<Path>,
     pub reload: ReloadNow,
     pub wake: WakeOutbox,
 }
@@ -73,6 +76,7 @@ impl App {
             address,
             live: self.deps.live.clone(),
             external_url,
+            base_dir: self.base_dir.as_path().into(),
             reload: Arc::new(move || {
                 let reloading = runtime.spawn(reload(app.clone()));
                 Box::pin(async { reloading.await.unwrap_or_else(|_| Err("stopping".to_owned())) })

@@ -31,6 +31,10 @@ impl DueTokens {
         if !windows.is_empty() {
             due.extend(stored("read the ends of linear unlocks", deps.store.tokens_with_ends(windows)).await?);
         }
+        let corrected = evaluate::correction_windows(rules, until, now);
+        if !corrected.is_empty() {
+            due.extend(stored("read the tokens with corrections", deps.store.tokens_with_corrections(corrected)).await?);
+        }
         let fills_totals = is_forced && rules.has_aggregates();
         if is_forced {
             deps.totals().reset(rules.reads.clone());

@@ -6,7 +6,7 @@ use super::{NominalReminder, RuleEval, RuleTerms, records::is_notified};
 use model::{
     Alert, AlertState, ClockState, Interval, MAX_CLOCK_DIFFERENCE, Resource, Timestamp, span_of_days, time::LONGEST_INTERVAL,
 };
-use rules::{On, RuleSet, aggregate::EDGE_SLACK};
+use rules::{On, Rule, RuleSet, aggregate::EDGE_SLACK};
 
 /// The difference between two evaluations while time stays still.
 const STEP: TimeDelta = TimeDelta::milliseconds(1);
@@ -46,6 +46,19 @@ fn after(time: Timestamp) -> Timestamp {
 /// evaluated each time, or all unlocks if it has no `within`.
 pub fn windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     windows_of(&rules.rules, evaluated_until, now)
+}
+
+/// Returns the windows (start exclusive, end inclusive) in which a correction was detected that has left the time of a rule on unlocks
+/// since the last evaluation, so that the value of `corrections("30d").count` of its token has changed. Empty if all unlocks are evaluated.
+pub fn correction_windows(rules: &RuleSet, evaluated_until: Option<Timestamp>, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+    let Some(until) = evaluated_until else { return Vec::new() };
+    let of_rule = |rule: &Rule| rule.on == On::Record(Resource::Unlock) && rule.terms().is_active(now);
+    let mut spans: Vec<TimeDelta> =
+        rules.rules.iter().filter(|rule| of_rule(rule)).flat_map(Rule::correction_spans).copied().collect();
+    spans.sort_unstable();
+    spans.dedup();
+    let before = |at: Timestamp, span: TimeDelta| at.checked_sub_signed(span).unwrap_or(DateTime::<Utc>::MIN_UTC);
+    spans.into_iter().map(|span| (before(until, span), before(now, span))).filter(|(from, to)| from < to).collect()
 }
 
 /// Returns the resources other than unlocks whose states an active rule uses. They are evaluated when they or the rules change.

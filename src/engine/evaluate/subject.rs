@@ -7,7 +7,7 @@ use model::{
     Alert, AlertBody, AlertStatus, Change, RateChangeBody, Record, ReferencePrice, Resource, SourceBody, Timestamp, Tracked,
     phrase,
 };
-use rules::{Lead, ScheduleScope, Scope};
+use rules::{CorrectionScope, Lead, ScheduleScope, Scope};
 
 /// A record of a token, with the change or the lead time that applies.
 #[derive(Clone, Copy)]
@@ -62,7 +62,15 @@ impl AlertSubject for RecordSubject<'_> {
         Scope {
             token: Some(self.facts.token),
             record: self.record,
-            schedule: ScheduleScope { records: self.facts.records, linear: self.facts.linear },
+            schedule: ScheduleScope {
+                records: self.facts.records,
+                linear: self.facts.linear,
+                corrections: Some(CorrectionScope {
+                    earlier: self.facts.corrections,
+                    // A rule on changes compares its change with those before it.
+                    current: if self.change.is_none() { self.facts.changes } else { &[] },
+                }),
+            },
             change: self.change,
             lead: self.lead,
             ..Scope::at(now)

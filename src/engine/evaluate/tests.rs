@@ -216,6 +216,7 @@ impl World {
                 is_watched: known.is_watched,
                 records: &known.records,
                 linear: None,
+                corrections: &[],
                 resources: &self.resources,
                 changes: &known.changes,
                 added: &known.added,

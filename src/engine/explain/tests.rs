@@ -75,7 +75,8 @@ fn explain_in(rule: &str, record: Option<&Tracked>, now: &str, world: &World<'_>
     let watch = everything();
     let around = ExplainContext { watch: &watch, routes: &routes, digests: &policy.digests, firing: world.firing, now: at(now) };
     let (statuses, records) = (world.statuses, world.records);
-    let explanation = explain(&ExplainQuery { rule: &set.rules[0], case: &case, statuses, records, world: &around });
+    let explanation =
+        explain(&ExplainQuery { rule: &set.rules[0], case: &case, statuses, records, corrections: &[], world: &around });
     fn lines(steps: &[ExplainStep], depth: usize, text: &mut String) {
         for step in steps {
             text.push_str(&format!("{}{} {}\n", "  ".repeat(depth), step.mark.sign(), step.text));
@@ -95,7 +96,7 @@ fn everything() -> Watch {
 /// Explains a case without notifications, while no other alert fires.
 fn explain_alone(rule: &Rule, case: &ExplainCase<'_>, routes: &RouteTree, now: Timestamp) -> Explanation {
     let world = ExplainContext { watch: &everything(), routes, digests: &[], firing: &[], now };
-    explain(&ExplainQuery { rule, case, statuses: &[], records: StatusEvidence::default(), world: &world })
+    explain(&ExplainQuery { rule, case, statuses: &[], records: StatusEvidence::default(), corrections: &[], world: &world })
 }
 
 fn assert_explains(rule: &str, event: serde_json::Value, now: &str, expected: &[&str]) {

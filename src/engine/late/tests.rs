@@ -10,6 +10,7 @@ use crate::{
     pipeline::{self, ActiveRules, Ingest, RoundsPage, Work},
     plan::PlannedPoll,
 };
+use model::corrections::CorrectionsByToken;
 use model::{
     config,
     diagnostic::SourceText,
@@ -81,7 +82,7 @@ impl Daemon {
         let ingested = ingest.response(&mut work, &known, &poll, &fetched, ListedSchedules::NONE);
         assert!(ingested.failure.is_none());
         let mut limits = Limits::default();
-        let transitions = pipeline::step(&work.tokens, &[], &self.rules.context(now), &mut limits);
+        let transitions = pipeline::step(&work.tokens, &[], &CorrectionsByToken::new(), &self.rules.context(now), &mut limits);
         let step = pipeline::conclude(work.commit, transitions, &[], now);
         self.notified.extend(step.commit.notifications.iter().map(|note| note.id.to_string()));
         self.changes += step.commit.changes.len();
@@ -110,7 +111,8 @@ fn poll_rounds(daemon: &mut Daemon, now: Timestamp, rounds: &str) -> Vec<String>
     let is_new = |record: &Record| record.interval().is_some_and(|round| round.start >= at(4, 0));
     let page = RoundsPage { rounds: &rounds, covers: &|_| true, is_new: &is_new };
     ingest.rounds(&mut work, &known, &page);
-    let transitions = pipeline::step(&work.tokens, &[], &daemon.rules.context(now), &mut Limits::default());
+    let transitions =
+        pipeline::step(&work.tokens, &[], &CorrectionsByToken::new(), &daemon.rules.context(now), &mut Limits::default());
     let step = pipeline::conclude(work.commit, transitions, &[], now);
     daemon.snapshot.records = work.tokens.iter().flat_map(|update| update.records.to_vec()).collect();
     for update in step.commit.feeds {

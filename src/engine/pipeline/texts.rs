@@ -44,6 +44,8 @@ pub(super) fn with_facts<T>(
         is_watched: true,
         records: &snapshot.records,
         linear: linear.as_ref(),
+        // Texts do not read them.
+        corrections: &[],
         resources: &[],
         changes: &[],
         added: &[],

@@ -20,6 +20,8 @@ settings! {
         token: Option<SecretText> => Secret;
         /// A file with `token`.
         token_file: Option<PathBuf> => SecretFile;
+        /// Whether the form for a new rule on the pages may save it, in a file of its own next to the other rules. It needs a login.
+        edit_rules: bool = false => Bool;
         /// A URL that is pinged after each complete cycle, so that a service elsewhere notices when the pings stop.
         dead_mans_switch: Option<SecretText> => SecretUrl;
         /// A file with `dead_mans_switch`.

@@ -45,6 +45,18 @@ impl DigestSelection {
         Self { order: config.sort, limit, min_value: config.min_value.map_or(0.0, |usd| usd as f64) }
     }
 
+    /// Returns what is listed as text: `10 largest by share of market cap, from $1.00M`.
+    #[must_use]
+    pub fn label(self) -> String {
+        let base = match self.order {
+            DigestOrder::Value => "largest by value",
+            DigestOrder::Share => "largest by share of market cap",
+            DigestOrder::Date => "largest by value, in the order of their dates",
+        };
+        let from = if self.min_value > 0.0 { format!(", from {}", crate::phrase::usd(self.min_value)) } else { String::new() };
+        format!("{} {base}{from}", self.limit)
+    }
+
     /// Returns whether an unlock of this value in USD may be listed. One of unknown value may be large.
     #[must_use]
     pub fn lists(self, value: Option<f64>) -> bool {

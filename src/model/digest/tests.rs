@@ -5,6 +5,13 @@ fn time(text: &str) -> Timestamp {
     crate::wire::parse_timestamp(text).expect("a time")
 }
 
+#[test]
+fn selection_has_a_label() {
+    let selection = DigestSelection { order: DigestOrder::Share, limit: 10, min_value: 1e6 };
+    assert_eq!(selection.label(), "10 largest by share of market cap, from $1.00M");
+    assert_eq!(DigestSelection::default().label(), "50 largest by value");
+}
+
 fn hostile_vesting() -> Vec<LinearLine> {
     vec![
         LinearLine {

@@ -4,6 +4,7 @@
 //! This file checks expressions and operators; the submodules check names, functions, methods, and comparisons.
 
 mod comparison;
+mod corrections;
 mod functions;
 mod methods;
 mod names;
@@ -22,6 +23,7 @@ use crate::getter::{GetFact, GetTexts};
 use crate::on::On;
 use crate::vocabulary::Vocabulary;
 
+use super::corrections::CORRECTIONS;
 use super::dependencies::Dependencies;
 use super::expr::{Arithmetic, BoolExpr, Compare, FilteredList, NumberExpr, SpanExpr, TextExpr, TimeExpr};
 
@@ -240,6 +242,7 @@ impl Checker<'_> {
                 }
             },
             (None, [test, yes, no]) if name == operators::CONDITIONAL => self.choose(expr, test, yes, no),
+            (None, _) if name == CORRECTIONS => self.corrections(expr, call, None),
             (None, arguments) => self.function(expr, name, arguments),
             (Some(target), arguments) => self.method(expr, name, target, arguments),
         }

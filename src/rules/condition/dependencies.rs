@@ -1,5 +1,7 @@
 //! The inputs of a condition other than its record, which decide when it is evaluated again although the record did not change.
 
+use chrono::TimeDelta;
+
 use crate::aggregate::{Flow, Window};
 
 /// The inputs of a condition other than its record.
@@ -16,6 +18,8 @@ pub struct Dependencies {
     pub has_rate_steps: bool,
     /// The fields of the token list, by their names in the rule.
     pub token_fields: Vec<&'static str>,
+    /// The times before now within which the condition counts earlier corrections.
+    pub correction_spans: Vec<TimeDelta>,
     /// The groups whose share the condition reads.
     pub groups: Vec<String>,
 }
@@ -43,6 +47,9 @@ impl Dependencies {
         for window in &other.windows {
             self.add_window(*window);
         }
+        for span in &other.correction_spans {
+            self.add_correction_span(*span);
+        }
         for name in &other.token_fields {
             if !self.token_fields.contains(name) {
                 self.token_fields.push(name);
@@ -52,6 +59,12 @@ impl Dependencies {
             if !self.groups.contains(group) {
                 self.groups.push(group.clone());
             }
+        }
+    }
+
+    pub fn add_correction_span(&mut self, span: TimeDelta) {
+        if !self.correction_spans.contains(&span) {
+            self.correction_spans.push(span);
         }
     }
 

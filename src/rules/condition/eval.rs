@@ -132,6 +132,10 @@ impl NumberExpr {
             NumberExpr::UntilRateChange(variable) => recorded(env.until_rate_change(*variable), UNTIL_RATE_CHANGE, env),
             NumberExpr::Rate(field) => recorded(env.rate_step().and_then(|step| field.of(step)), field.as_str(), env),
             NumberExpr::Position(field) => recorded(env.position(*field), field.as_str(), env),
+            NumberExpr::Corrections(of) => {
+                let value = env.corrections(of.span).map(|sum| of.field.of(sum));
+                recorded(value, of.field.full_name(), env)
+            }
             NumberExpr::Negate(inner) => inner.eval(env).map(|value| -value),
             NumberExpr::Binary(op, sides) => {
                 // Both sides are evaluated before a missing one ends the evaluation, so that all missing fields are recorded.
@@ -306,6 +310,7 @@ impl Presence {
             Presence::UntilRateChange(variable) => env.until_rate_change(*variable).is_some(),
             Presence::Rate(field) => env.rate_step().is_some_and(|step| field.of(step).is_some()),
             Presence::Position(field) => env.position(*field).is_some(),
+            Presence::Corrections(of) => env.corrections(of.span).is_some(),
             Presence::Dated => env.record.and_then(Record::interval).is_some(),
             Presence::Lead => env.lead.is_some(),
             Presence::Always => true,

@@ -7,6 +7,7 @@
 use chrono::{Datelike, TimeDelta, Timelike};
 use regex::Regex;
 
+use super::corrections::CorrectionRef;
 use crate::aggregate::{Flow, Sum, Window};
 use crate::fields::NumberUnit;
 use crate::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
@@ -57,6 +58,7 @@ pub enum NumberExpr {
     UntilRateChange(Option<u8>),
     Rate(RateField),
     Position(PositionField),
+    Corrections(CorrectionRef),
     Negate(Box<NumberExpr>),
     Binary(Arithmetic, Box<(NumberExpr, NumberExpr)>),
     If(Box<(BoolExpr, NumberExpr, NumberExpr)>),
@@ -81,6 +83,7 @@ impl NumberExpr {
             NumberExpr::Share(_) => Some(NumberUnit::Percent),
             NumberExpr::Rate(field) => Some(field.unit()),
             NumberExpr::Position(field) => Some(field.unit()),
+            NumberExpr::Corrections(of) => Some(of.field.unit()),
             NumberExpr::DaysUntil
             | NumberExpr::DaysSince
             | NumberExpr::SinceLatest(..)
@@ -282,6 +285,7 @@ pub enum Presence {
     UntilRateChange(Option<u8>),
     Rate(RateField),
     Position(PositionField),
+    Corrections(CorrectionRef),
     Lead,
     Always,
 }

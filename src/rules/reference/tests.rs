@@ -28,13 +28,11 @@ fn every_field_has_an_example() {
 fn every_sample_use_is_valid() {
     for entry in reference(None) {
         let on = match entry.kind {
-            ReferenceKind::Window => {
-                if entry.known_by == KnownBy::Token {
-                    On::Token
-                } else {
-                    On::Portfolio
-                }
-            }
+            ReferenceKind::Window => match entry.known_by {
+                KnownBy::Token => On::Token,
+                KnownBy::Resource(resource) => On::Change(resource, None),
+                _ => On::Portfolio,
+            },
             ReferenceKind::Function => On::Change(Resource::Unlock, None),
             _ => continue,
         };

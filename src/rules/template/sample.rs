@@ -107,7 +107,7 @@ impl SampleScope {
         Scope {
             token: (self.totals.as_ref().is_none_or(|totals| totals.members.is_empty())).then_some(&self.token),
             record: self.record.as_ref(),
-            schedule: ScheduleScope { records: self.record.as_slice(), linear: None },
+            schedule: ScheduleScope { records: self.record.as_slice(), ..ScheduleScope::default() },
             change: self.change.as_ref(),
             source: self.source.as_ref(),
             totals: self.totals.as_ref(),

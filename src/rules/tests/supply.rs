@@ -95,7 +95,7 @@ fn group_rule_reads_the_value_of_the_daily_release() {
 fn unlock_rule_reads_the_change_of_the_daily_release() {
     let (token, records) = (arb(), schedule());
     let truth = |when: &str, place: usize, linear: Option<&LinearSupply>| {
-        let schedule = ScheduleScope { records: &records, linear };
+        let schedule = ScheduleScope { records: &records, linear, corrections: None };
         let scope = Scope { token: Some(&token), record: Some(&records[place]), schedule, ..Scope::at(at("2026-02-25")) };
         rule_when("unlock", when).evaluate(&scope)
     };
@@ -122,7 +122,7 @@ fn unlock_rule_reads_the_change_of_the_daily_release() {
                 summary = \"{{ rateBefore | amount }} to {{ rateAfter | amount }} per day ({{ rateChange | number }})\"\n";
     let loaded = load_text(text);
     assert!(loaded.set.reads_rate_steps);
-    let schedule = ScheduleScope { records: &records, linear: None };
+    let schedule = ScheduleScope { records: &records, ..ScheduleScope::default() };
     let scope = Scope { token: Some(&token), record: Some(&records[1]), schedule, ..Scope::at(at("2026-02-25")) };
     assert_eq!(loaded.set.rules[0].render(&scope, None).annotations["summary"], "100 to 150 per day (1.5)");
 }

@@ -85,7 +85,7 @@ impl Simulation<'_> {
     /// Schedules the next evaluation of a token.
     pub(super) fn set_wake(&mut self, id: &TokenId) {
         if let Some(known) = self.memory.tokens.get(id) {
-            self.evaluations.set(known, self.now);
+            self.evaluations.set(known, self.memory.corrections_of(id), self.now);
         }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use chrono::TimeDelta;
 
 use engine::evaluate;
+use model::corrections::PastCorrection;
 use model::{Resource, Timestamp, TokenId, TokenSnapshot, span_of_days};
-use rules::{On, RuleSet};
+use rules::{On, Rule, RuleSet};
 
 use super::MINUTE;
 
@@ -19,6 +20,8 @@ pub(super) struct EvaluationTimes {
     edges: Vec<f64>,
     /// The longest lead time of rules whose conditions read the clock. `None` if there are no such rules.
     clock_horizon: Option<TimeDelta>,
+    /// The times before now within which rules on unlocks count earlier corrections.
+    correction_spans: Vec<TimeDelta>,
     /// The interval between evaluations of such conditions.
     evaluate_every: TimeDelta,
     wakes: BTreeSet<(Timestamp, TokenId)>,
@@ -46,7 +49,9 @@ impl EvaluationTimes {
         let mut edges: Vec<f64> = on_unlocks().flat_map(|rule| rule.edges.iter().copied()).collect();
         edges.sort_unstable_by(f64::total_cmp);
         edges.dedup();
-        Self { leads, edges, clock_horizon, evaluate_every, wakes: BTreeSet::new(), tokens: HashMap::new() }
+        let correction_spans = on_unlocks().flat_map(Rule::correction_spans).copied().collect();
+        let (wakes, tokens) = (BTreeSet::new(), HashMap::new());
+        Self { leads, edges, clock_horizon, correction_spans, evaluate_every, wakes, tokens }
     }
 
     /// Returns the first minute at which a token is due.
@@ -86,11 +91,11 @@ impl EvaluationTimes {
     }
 
     /// Schedules the next evaluation of a token from its current state.
-    pub fn set(&mut self, known: &TokenSnapshot, now: Timestamp) {
+    pub fn set(&mut self, known: &TokenSnapshot, corrections: &[PastCorrection], now: Timestamp) {
         let id = &known.token.id;
         let before = self.tokens.get(id).copied().unwrap_or_default();
         // Records that are due stay due until they are evaluated.
-        let records = before.records.unwrap_or_else(|| self.next_evaluation(known, now));
+        let records = before.records.unwrap_or_else(|| self.next_evaluation(known, corrections, now));
         let check = now + self.evaluate_every;
         let alerts = known.alerts.iter().filter_map(|alert| alert.recheck_at);
         let waits = alerts.map(|at| if at > now { at } else { check });
@@ -116,7 +121,7 @@ impl EvaluationTimes {
     }
 
     /// Returns the next time at which the evaluation of a token's records can change without new data.
-    fn next_evaluation(&self, known: &TokenSnapshot, now: Timestamp) -> Option<Timestamp> {
+    fn next_evaluation(&self, known: &TokenSnapshot, corrections: &[PastCorrection], now: Timestamp) -> Option<Timestamp> {
         let check = now + self.evaluate_every;
         let mut next: Option<Timestamp> = None;
         let mut consider = |at: Timestamp| {
@@ -124,6 +129,9 @@ impl EvaluationTimes {
                 next = Some(at);
             }
         };
+        for span in &self.correction_spans {
+            corrections.iter().filter_map(|correction| correction.at.checked_add_signed(*span)).for_each(&mut consider);
+        }
         // Without a rule on unlocks, nothing depends on their dates.
         let has_rules = !self.leads.is_empty() || !self.edges.is_empty() || self.clock_horizon.is_some();
         let ends = if has_rules { evaluate::ends_of(&known.records, now) } else { Vec::new() };

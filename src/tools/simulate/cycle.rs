@@ -51,7 +51,8 @@ impl<'a> Simulation<'a> {
         }
         let is_evaluated = |id: &TokenId| work.tokens.iter().any(|update| update.token.id == *id);
         evaluated.moved = pipeline::moved_feeds(&self.totals, &work.commit.feeds, is_evaluated);
-        evaluated.draft = pipeline::step(&work.tokens, &evaluated.computed, &self.context(), &mut evaluated.limits);
+        evaluated.draft =
+            pipeline::step(&work.tokens, &evaluated.computed, &self.memory.corrections, &self.context(), &mut evaluated.limits);
         evaluated
     }
 

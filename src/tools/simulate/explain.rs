@@ -76,7 +76,8 @@ impl Simulation<'_> {
     fn explain_case(&self, rule: &Rule, case: &ExplainCase<'_>) -> Explanation {
         let world = ExplainContext { watch: self.watch, routes: self.routes, digests: &[], firing: &[], now: self.now };
         let records = StatusEvidence { silences: &[], inhibitors: &[], acks: &[], prospects: &[], deliveries: &[] };
-        explain::explain(&ExplainQuery { rule, case, statuses: &[], records, world: &world })
+        let corrections = case.token.map_or(&[][..], |token| self.memory.corrections_of(&token.id));
+        explain::explain(&ExplainQuery { rule, case, statuses: &[], records, corrections, world: &world })
     }
 
     /// Returns the changes of a token that were not taken yet, latest first.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use engine::evaluate::EvaluationContext;
 use engine::pipeline;
+use model::corrections::{CorrectionsByToken, PastCorrection};
 use model::{
     Ack, Alert, AlertId, AlertState, AlertStatus, BURST_WINDOW, BatchKind, ChangeFilter, ChangeRow, Commit, DigestAhead,
     DigestAheadFilter, Dispatch, Endpoint, FeedUpdate, FiringAlert, GroupUpdate, HOUR, NewDelivery, Notification,
@@ -64,6 +65,8 @@ pub(super) struct MemoryStore {
     /// Whether changes are stored for digests.
     pub keeps_changes: bool,
     changes: VecDeque<ChangeRow>,
+    /// The corrections of each schedule, by time.
+    pub corrections: CorrectionsByToken,
     jobs: HashMap<String, Timestamp>,
     notifications: HashSet<NotificationId>,
     /// The latest notification of each firing alert.
@@ -95,6 +98,11 @@ pub(super) struct MemoryStore {
 
 impl MemoryStore {
     // -- the cycle --
+
+    /// Returns the corrections of a token's schedule, by time.
+    pub fn corrections_of(&self, id: &TokenId) -> &[PastCorrection] {
+        self.corrections.get(id).map_or(&[], Vec::as_slice)
+    }
 
     /// Returns the data of a token, which is created if needed.
     pub fn token(&mut self, id: &TokenId, watch: &Watch) -> &mut TokenSnapshot {
@@ -130,6 +138,11 @@ impl MemoryStore {
                 let (at_a, at_b) = (begin(a), begin(b));
                 (at_a.is_none(), at_a, &a.key).cmp(&(at_b.is_none(), at_b, &b.key))
             });
+        }
+        for change in &commit.changes {
+            if let (Some(token), Some(correction)) = (&change.token, PastCorrection::of(change, commit.at)) {
+                self.corrections.entry(token.clone()).or_default().push(correction);
+            }
         }
         if self.keeps_changes {
             for change in commit.changes {

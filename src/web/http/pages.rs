@@ -11,6 +11,7 @@ mod changes;
 mod compare;
 mod deliveries;
 mod digests;
+mod new_rule;
 pub(super) mod overview;
 mod rules;
 mod silences;
@@ -56,6 +57,7 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/silences/preview", post(silences::preview))
         .route("/silences/{id}/expire", post(silences::expire))
         .route("/rules", get(rules::list))
+        .route("/rules/new", get(new_rule::show).post(new_rule::save))
         .route("/deliveries", get(deliveries::list))
         .route("/deliveries/{id}", get(deliveries::show))
         .route("/deliveries/{id}/retry", post(deliveries::retry))
@@ -122,6 +124,7 @@ fn flash(done: &str) -> Option<Flash> {
         "retried-all" => ("good", "All dead letters are due now, and their retry schedules restart."),
         "not-retried" => ("warn", "Nothing changed: a completed delivery cannot be retried."),
         "digest-tested" => ("good", "A test digest is in the outbox. The regular digest is sent on schedule."),
+        "rule-saved" => ("good", "The rule is saved and active."),
         "dropped" => ("good", "The delivery is dropped and will not be sent."),
         "not-dropped" => ("warn", "Nothing changed: only due, retrying, and dead deliveries can be dropped."),
         _ => return None,

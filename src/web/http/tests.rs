@@ -109,7 +109,7 @@ pub(super) async fn run_on(store: Store, path: std::path::PathBuf, token: Option
 }
 
 /// Like [`run`], on loopback, with other settings.
-async fn run_with_config(token: Option<&str>, change: impl FnOnce(&mut config::Config)) -> TestServer {
+pub(super) async fn run_with_config(token: Option<&str>, change: impl FnOnce(&mut config::Config)) -> TestServer {
     let path = tempfile::tempdir().expect("a directory").keep().join("cliffwatch.db");
     let store = Store::open(Opening { path: path.clone(), access: Access::Own, now: now() }).await.expect("a store");
     let mut live = live(path);
@@ -133,6 +133,7 @@ async fn serve_live(store: Store, live: LiveConfig, token: Option<&str>, pretend
         live: Arc::new(Live::from_pointee(live)),
         wake: Arc::new(|| {}),
         external_url: Url::parse("https://cliffwatch.example.com").ok(),
+        base_dir: std::env::temp_dir().as_path().into(),
         reload: Arc::new(|| Box::pin(async { Err("rules/a.toml: bad".to_owned()) })),
     };
     let served = tokio::spawn(serve(app, listener, stop.clone()));

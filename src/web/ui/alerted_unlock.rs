@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use chart::curve::{curves, differs};
+use chart::curve::{CurveBy, curves_by, differs};
 use chart::recipient::Recipient;
 use chart::schedule::{NextCliff, ScheduleDrawing};
 use model::wire::UnlockEvent;
@@ -117,9 +117,11 @@ fn drawn(
     now: Timestamp,
 ) -> (Option<ScheduleChart>, bool) {
     let events = || snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock());
-    let is = curves(events());
+    // In the colors of the recipients above it.
+    let by = CurveBy::Recipient;
+    let is = curves_by(by, events());
     let former = change.and_then(|change| former::schedule(versions, std::slice::from_ref(change)));
-    let was = former.map(|former| curves(former.events.iter())).unwrap_or_default();
+    let was = former.map(|former| curves_by(by, former.events.iter())).unwrap_or_default();
     let has_former = differs(&is, &was);
     let cliffs: Vec<Interval> = events().filter(|event| event.has_cliff()).filter_map(UnlockEvent::interval).collect();
     let size = phrase::size(event.cliff_value(), event.cliff_amount(), Some(snapshot.token.symbol()));
@@ -129,6 +131,7 @@ fn drawn(
         short: format!("{size}, {}", phrase::when_day(&interval)),
     };
     let drawing = ScheduleDrawing {
+        by,
         curves: &is,
         former: has_former.then_some(was.as_slice()),
         cliffs: &cliffs,

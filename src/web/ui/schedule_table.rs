@@ -80,7 +80,7 @@ impl ScheduleChart {
     pub fn of(drawing: &ScheduleDrawing<'_>, symbol: &str) -> Option<Self> {
         let (chart, series) = (draw(drawing)?, schedule_series(drawing)?);
         let column = |(index, curve): (usize, &Curve)| AllocationColumn {
-            class: format!("c{}", index.min(11)),
+            class: format!("c{}", curve.color(drawing.by, index)),
             name: if curve.name.is_empty() { "unnamed".to_owned() } else { phrase::name(&curve.name) },
             recipient: curve.recipient.name(),
         };

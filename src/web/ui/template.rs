@@ -11,11 +11,12 @@ use super::asset::{CHART, ICON, SCRIPT, STYLE, UPLOT, UPLOT_STYLE};
 use chart::svg::escaped;
 use model::{Timestamp, phrase, time::parse_timestamp};
 
-const TEMPLATES: [(&str, &str); 20] = [
+const TEMPLATES: [(&str, &str); 21] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
     ("calendar.html", include_str!("html/calendar.html")),
+    ("new-rule.html", include_str!("html/new-rule.html")),
     ("overview.html", include_str!("html/overview.html")),
     ("tokens.html", include_str!("html/tokens.html")),
     ("token.html", include_str!("html/token.html")),

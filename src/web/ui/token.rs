@@ -11,9 +11,10 @@ use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::overview::next::PositionCell;
-use super::page::{PageFrame, render};
+use super::page::{Choice, PageFrame, href, render};
 use super::schedule_table::ScheduleChart;
-use chart::curve::{Curve, curves, differs};
+use super::template::segment;
+use chart::curve::{Curve, CurveBy, curves, curves_by, differs};
 use chart::recipient;
 use chart::schedule::{EventLane, NextCliff, ScheduleDrawing};
 use correction::CorrectionItem;
@@ -60,6 +61,8 @@ pub struct TokenParts<'a> {
     pub is_watched: bool,
     /// The config groups that contain the token.
     pub groups: Vec<String>,
+    /// The areas of the chart.
+    pub by: CurveBy,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +91,8 @@ struct TokenPage {
     linear: Vec<TokenLinearRow>,
     later_linear: Vec<TokenLinearRow>,
     plot: Option<ScheduleChart>,
+    /// Links to the areas of the chart.
+    areas: Vec<Choice>,
     legend: Vec<AllocationRow>,
     /// The time of the correction that replaced the former schedule. `None` if the chart shows none.
     former_until: Option<Timestamp>,
@@ -165,15 +170,17 @@ impl TokenPage {
             is_watched,
             groups,
             corrections,
+            by,
         } = parts;
         let token = &snapshot.token;
         let shown = snapshot.schedule_header().and_then(ShownDays::of_header);
         let events: Vec<&UnlockEvent> =
             snapshot.records_of(Resource::Unlock).filter_map(|tracked| tracked.record.unlock()).collect();
         let curves = curves(events.iter().copied());
+        let areas = curves_by(by, events.iter().copied());
         let former = former::schedule(versions, changes);
-        let former_curves = former.as_ref().map(|former| self::curves(former.events.iter())).unwrap_or_default();
-        let has_ghost = differs(&curves, &former_curves);
+        let former_curves = former.as_ref().map(|former| curves_by(by, former.events.iter())).unwrap_or_default();
+        let has_ghost = differs(&areas, &former_curves);
         let burns = sizes(snapshot, Resource::Burn);
         let buybacks = sizes(snapshot, Resource::Buyback);
         let facts = SupplyBreakdown::of(snapshot, supply);
@@ -189,7 +196,8 @@ impl TokenPage {
         let position = PositionView::of(token, price, next.as_ref().and_then(|next| next.unlock.cliff_amount));
         let mut linear = linear::rows(snapshot, &events, supply, now);
         let drawing = ScheduleDrawing {
-            curves: &curves,
+            by,
+            curves: &areas,
             former: has_ghost.then_some(former_curves.as_slice()),
             cliffs: &cliffs,
             next: next_cliff(snapshot, now),
@@ -220,6 +228,7 @@ impl TokenPage {
             later_linear: linear.split_off(FIRST_LINEAR.min(linear.len())),
             linear,
             plot: ScheduleChart::of(&drawing, token.symbol()),
+            areas: [CurveBy::Allocation, CurveBy::Recipient].map(|of| area_choice(token.id.as_str(), of, by)).to_vec(),
             legend: curves.iter().enumerate().map(|(index, curve)| AllocationRow::of(index, curve, now)).collect(),
             former_until: former.map(|former| former.until).filter(|_| has_ghost),
             burned: burns.iter().map(|(_, size)| size).sum(),
@@ -241,6 +250,19 @@ impl TokenPage {
             provenance: Provenance::of(snapshot, &events),
         }
     }
+}
+
+/// The value of `by` in the address of a page whose areas are recipients.
+pub const BY_RECIPIENT: &str = "recipient";
+
+/// Returns the link to the chart with these areas.
+fn area_choice(id: &str, of: CurveBy, current: CurveBy) -> Choice {
+    let (name, value) = match of {
+        CurveBy::Allocation => ("Allocations", ""),
+        CurveBy::Recipient => ("Recipients", BY_RECIPIENT),
+    };
+    let path = href(&format!("/tokens/{}", segment(id)), &[("by", value)]);
+    Choice::new(name, format!("{path}#schedule"), of == current)
 }
 
 impl AllocationRow {

@@ -1,4 +1,40 @@
-// Checks updates of open pages, pages without JavaScript, and the keyboard.
+// Checks updates of open pages, pages without JavaScript, the keyboard, the search, and the tools of tables.
+import { readFileSync } from "node:fs";
+
+// The search finds tokens, alerts, rules, and pages from every page, by keyboard alone.
+async function search(t, page) {
+  await t.open(page, "/changes");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("big");
+  await page.locator("#found a[href='/rules#BigCliffAhead']").waitFor();
+  await t.look(page, "search.wide.light");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("arbitrum");
+  await page.locator("#found a[href='/tokens/arbitrum']").waitFor();
+  t.check(/[1-9]\d* result/.test(await page.locator("#found-count").innerText()), "the number of results is not announced");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${t.base}/tokens/arbitrum`);
+  await page.keyboard.press("/");
+  await page.keyboard.type("deliver");
+  await page.locator("#found a[href='/deliveries']").waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${t.base}/deliveries`);
+}
+
+// A table is saved as CSV, and its card has a link. A name that a spreadsheet would run as a formula is text.
+async function tableTools(t) {
+  const page = await t.page();
+  await t.open(page, "/tokens?q=arb");
+  const card = page.locator("#tokens");
+  const [file] = await Promise.all([page.waitForEvent("download"), card.getByRole("button", { name: "CSV" }).click()]);
+  const [head, first] = readFileSync(await file.path(), "utf8").split("\r\n");
+  t.check(head.startsWith('"Token') && first.includes("ARB"), `unexpected CSV: ${head} ${first}`);
+  t.check((await file.suggestedFilename()).endsWith(".csv"), "the file is not named .csv");
+  t.check(await card.getByRole("button", { name: "Copy link" }).isVisible(), "the card has no link");
+  await page.close();
+}
+
 export default async function (t) {
   const page = await t.page();
   await t.open(page, "/");
@@ -36,10 +72,12 @@ export default async function (t) {
   t.check(await keyboard.evaluate(() => document.activeElement.type === "search"), "/ does not focus the search");
   await keyboard.keyboard.type("ga?");
   t.check(keyboard.url() === `${t.base}/tokens`, "typed letters open another page");
+  await search(t, keyboard);
   // The tooltip of a time has the local time.
   await t.open(keyboard, "/alerts");
   const time = keyboard.locator("#alerts time").first();
   await time.hover();
   t.check(/UTC · .* local time$/.test((await time.getAttribute("title")) ?? ""), "the tooltip of a time lacks the local time");
   await keyboard.close();
+  await tableTools(t);
 }

@@ -107,6 +107,7 @@ fn limit_ranks_the_alerts_of_all_batches_of_a_cycle() {
             is_watched: true,
             records: &records,
             linear: None,
+            corrections: &[],
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
@@ -157,6 +158,7 @@ fn limit_ranks_the_events_of_all_batches_of_a_cycle() {
             is_watched: true,
             records: &[],
             linear: None,
+            corrections: &[],
             resources: &[Resource::Unlock],
             changes: &[change],
             added: &[],
@@ -280,6 +282,7 @@ fn joined_transitions_keep_notifications_with_their_alerts() {
             is_watched: true,
             records,
             linear: None,
+            corrections: &[],
             resources: &[Resource::Unlock],
             changes: &[],
             added: &[],
@@ -297,4 +300,17 @@ fn joined_transitions_keep_notifications_with_their_alerts() {
         assert_eq!(notification.body.token.as_ref().map(|token| token.id.as_str()), alert.token.as_ref().map(TokenId::as_str));
     }
     assert_eq!(evaluation.alerts.iter().map(|alert| alert.episode).collect::<Vec<_>>(), [1, 5]);
+}
+
+#[test]
+fn token_is_due_when_a_correction_becomes_too_old_for_a_rule_on_unlocks() {
+    let text = "[[rule]]\nalert = \"A\"\non = \"unlock\"\nwhen = \"corrections('30d').count > 2\"\n\
+                [[rule]]\nalert = \"B\"\non = \"unlock.rescheduled\"\nwhen = \"corrections('90d').count > 2\"\n";
+    let source = model::SourceText { file: "rules/a.toml".into(), text: text.to_owned() };
+    let around = rules::Surroundings { receivers: &[], groups: &std::collections::BTreeMap::new(), now: time("2026-03-01") };
+    let set = rules::load(&[source], &around).set;
+    let windows = correction_windows(&set, Some(time("2026-03-01")), time("2026-03-02"));
+    assert_eq!(windows, [(time("2026-01-30"), time("2026-01-31"))], "a rule on changes is evaluated with its change");
+    assert_eq!(correction_windows(&set, None, time("2026-03-02")), [], "all unlocks are evaluated");
+    assert_eq!(correction_windows(&set, Some(time("2026-03-02")), time("2026-03-01")), []);
 }

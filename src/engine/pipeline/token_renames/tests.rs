@@ -13,6 +13,7 @@ use crate::{
     pipeline::{self, ActiveRules},
     route::{RouteTree, Sections},
 };
+use model::corrections::CorrectionsByToken;
 use model::{AlertId, Timestamp, Watch, config, diagnostic::SourceText};
 use rules::Surroundings;
 
@@ -194,7 +195,8 @@ impl World {
 
     fn write(&mut self, work: Work<'_>, day: i64) {
         let now = begin() + TimeDelta::days(day);
-        let draft = pipeline::step(&work.tokens, &[], &self.rules.context(now), &mut Limits::default());
+        let draft =
+            pipeline::step(&work.tokens, &[], &CorrectionsByToken::new(), &self.rules.context(now), &mut Limits::default());
         let latest: Vec<u32> = draft.openings().iter().map(|of| self.episodes.get(of).copied().unwrap_or_default()).collect();
         let commit = pipeline::conclude(work.commit, draft, &latest, now).commit;
         for update in commit.feeds {

@@ -113,6 +113,7 @@ impl Checker<'_> {
             Checked::Number(NumberExpr::UntilRateChange(variable)) => Presence::UntilRateChange(variable),
             Checked::Number(NumberExpr::Rate(field)) => Presence::Rate(field),
             Checked::Number(NumberExpr::Position(field)) => Presence::Position(field),
+            Checked::Number(NumberExpr::Corrections(of)) => Presence::Corrections(of),
             Checked::Number(NumberExpr::Fact(get))
             | Checked::Text(TextExpr::Fact(get))
             | Checked::Time(TimeExpr::Fact(get))

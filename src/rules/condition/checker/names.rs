@@ -6,7 +6,7 @@ use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr};
 use chrono::TimeDelta;
 
-use super::{Checked, Checker, ItemType, SUPPORTED};
+use super::{Checked, Checker, ItemType, SUPPORTED, corrections::correction_call};
 use crate::aggregate::{Flow, Window};
 use crate::condition::expr::{BoolExpr, FilteredList, NumberExpr, PositionField, TextExpr, TimeExpr, WindowField, WindowRef};
 use crate::fields::{self, ItemKind, ItemReader};
@@ -42,6 +42,9 @@ impl Checker<'_> {
     pub(super) fn name(&mut self, expr: &IdedExpr) -> Option<Checked> {
         if let Some((flow, call, field)) = window_call(expr) {
             return self.window(expr, flow, call, &field);
+        }
+        if let Some((call, field)) = correction_call(expr) {
+            return self.corrections(expr, call, Some(field));
         }
         let Some(segments) = Self::path(expr) else {
             // An error in the expression before the dot is more specific.

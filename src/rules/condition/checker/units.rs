@@ -31,6 +31,7 @@ pub(super) fn unlikely_constant(left: &NumberExpr, right: &NumberExpr) -> Option
         NumberExpr::PriceAge(_) => PRICE_AGE,
         NumberExpr::Rate(field) => field.as_str(),
         NumberExpr::Position(field) => field.as_str(),
+        NumberExpr::Corrections(of) => of.field.as_str(),
         _ => "daysSince",
     };
     let unit = number.unit()?;

@@ -24,11 +24,12 @@ use daemon::cycle::ActiveRules;
 use daemon::live::LiveConfig;
 use daemon::view::ListedUnlockView;
 use engine::pipeline::ScheduleFeed;
+use model::corrections::{CorrectionsByToken, PastCorrection};
 use model::{
     LinearCalendarRow, LinearEnd, LinearSupply, Listed, ListedUnlock, Resource, SumWindow, Timestamp, Token, TokenId,
     TokenSnapshot, Tracked, UnlockCursor, UnlockKind, UnlockListFilter, UpcomingFilter,
 };
-use rules::{On, Rule, ScheduleScope, Scope, Truth};
+use rules::{CorrectionScope, On, Rule, ScheduleScope, Scope, Truth};
 
 /// The longest time of a walk through all pages.
 const MAX_WALK: TimeDelta = TimeDelta::hours(24);
@@ -124,6 +125,8 @@ pub(in crate::http) struct UnlockFilter {
     /// `None` selects all tokens.
     tokens: Option<Vec<TokenId>>,
     rules: SelectedRules,
+    /// The corrections that the rules count.
+    corrections: CorrectionsByToken,
     min_value: Option<f64>,
 }
 
@@ -178,7 +181,8 @@ impl UnlockFilter {
             return Err(WebError::invalid_parameter(format!("the rule {:?} does not have `on = \"unlock\"`", other.name)));
         }
         let tokens = groups.narrow(deps, tokens).await?;
-        Ok(Self { tokens, rules, min_value: query.number(MIN_VALUE) })
+        let corrections = corrections(deps, &rules).await?;
+        Ok(Self { tokens, rules, corrections, min_value: query.number(MIN_VALUE) })
     }
 
     /// Returns the filter for the database, without the rules, which it cannot evaluate.
@@ -210,7 +214,7 @@ impl UnlockFilter {
         snapshot: Option<&TokenSnapshot>,
         now: Timestamp,
     ) -> bool {
-        let schedule = RuleSchedule::of(snapshot);
+        let schedule = RuleSchedule::of(snapshot, self.corrections.get(&token.id));
         let matches = |event| self.rules.iter().any(|rule| rule_matches(rule, token, event, schedule.scope(), now));
         self.rules.is_empty() || event.is_some_and(matches)
     }
@@ -223,7 +227,7 @@ impl UnlockFilter {
         snapshot: Option<&TokenSnapshot>,
         now: Timestamp,
     ) -> bool {
-        let schedule = RuleSchedule::of(snapshot);
+        let schedule = RuleSchedule::of(snapshot, self.corrections.get(&row.token.id));
         let scope = schedule.scope();
         let is_on_date =
             |tracked: &&Tracked| tracked.record.unlock().is_some_and(|event| event.unlock_date.copied() == Some(row.at));
@@ -239,23 +243,35 @@ impl UnlockFilter {
     }
 }
 
+/// Returns the corrections that rules count, of all tokens. Empty if they count none.
+async fn corrections(deps: &HttpDeps, rules: &SelectedRules) -> Result<CorrectionsByToken, WebError> {
+    let Some(longest) = rules.iter().flat_map(Rule::correction_spans).max() else { return Ok(CorrectionsByToken::new()) };
+    let now = deps.app.clock.now();
+    let since = now.checked_sub_signed(*longest).unwrap_or(Timestamp::MIN_UTC);
+    let corrected = deps.app.store.tokens_with_corrections(vec![(since, now)]).await?;
+    Ok(deps.app.store.corrections(corrected, since).await?)
+}
+
 /// The records of a token and its linear supply, for rules on the change of the daily release. Empty if no rule needs them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RuleSchedule<'a> {
     records: &'a [Tracked],
     linear: Option<LinearSupply>,
+    corrections: &'a [PastCorrection],
 }
 
 impl<'a> RuleSchedule<'a> {
-    fn of(snapshot: Option<&'a TokenSnapshot>) -> Self {
-        snapshot.map_or_else(Self::default, |snapshot| Self {
-            records: &snapshot.records,
-            linear: ScheduleFeed::of(snapshot).map(|feed| feed.linear()),
-        })
+    fn of(snapshot: Option<&'a TokenSnapshot>, corrections: Option<&'a Vec<PastCorrection>>) -> Self {
+        Self {
+            records: snapshot.map_or(&[], |snapshot| &snapshot.records),
+            linear: snapshot.and_then(ScheduleFeed::of).map(|feed| feed.linear()),
+            corrections: corrections.map_or(&[], Vec::as_slice),
+        }
     }
 
     fn scope(&self) -> ScheduleScope<'_> {
-        ScheduleScope { records: self.records, linear: self.linear.as_ref() }
+        let corrections = CorrectionScope { earlier: self.corrections, current: &[] };
+        ScheduleScope { records: self.records, linear: self.linear.as_ref(), corrections: Some(corrections) }
     }
 }
 

@@ -41,6 +41,8 @@ struct NextDigest {
     test: String,
     /// The patterns and groups of the tokens that the digest is about. Empty for all watched tokens.
     tokens: Vec<String>,
+    /// The unlocks that are listed, as text.
+    listed: String,
     has_positions: bool,
 }
 
@@ -58,8 +60,9 @@ pub(super) async fn list(
         let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
         let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
         let test = format!("/digests/{}/test", segment(plan.receiver.as_str()));
-        let (tokens, has_positions) = (plan.tokens.clone(), plan.has_positions);
-        digests.push(NextDigest { test, view, subject, text, frame: has_html.then_some(frame), tokens, has_positions });
+        let frame = has_html.then_some(frame);
+        let (tokens, listed, has_positions) = (plan.tokens.clone(), plan.selection.label(), plan.has_positions);
+        digests.push(NextDigest { test, view, subject, text, frame, tokens, listed, has_positions });
     }
     let mut response =
         render_page("digests.html", &static_frame(Section::Digests, &visitor, now, &done), &DigestsPage { now, digests });

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::HttpDeps;
 use crate::http::access::{Visitor, forms::FormFields};
@@ -100,7 +101,11 @@ fn bad_files(load: &RuleLoad) -> Vec<BadFile> {
     load.texts.iter().filter_map(of).collect()
 }
 
-pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): RequestVisitor) -> ActionResult {
+pub(super) async fn list(
+    State(deps): State<HttpDeps>,
+    Extension(visitor): RequestVisitor,
+    Query(DoneQuery { done }): Query<DoneQuery>,
+) -> ActionResult {
     let now = deps.app.clock.now();
     let views = rule_view::rule_views(&deps).await?;
     let load = deps.app.readiness.last_load();
@@ -120,7 +125,7 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Reque
         failed: tests.as_ref().map_or(0, |tests: &Vec<TestRow>| tests.iter().filter(|test| !test.is_passed).count()),
         tests,
     };
-    Ok(render_page("rules.html", &static_frame(Section::Rules, &visitor, now, ""), &page))
+    Ok(render_page("rules.html", &static_frame(Section::Rules, &visitor, now, &done), &page))
 }
 
 #[derive(Debug, Default, Deserialize)]

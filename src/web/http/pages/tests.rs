@@ -3,6 +3,7 @@
 mod bulk;
 mod calendar;
 mod group;
+mod new_rule;
 mod sessions;
 mod supply;
 mod texts;

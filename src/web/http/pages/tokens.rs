@@ -16,8 +16,9 @@ use crate::http::{HttpDeps, api::lists::alert_views};
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
 use crate::ui::template::segment;
 use crate::ui::{token, tokens};
+use chart::curve::CurveBy;
 use daemon::token_names::find_token;
-use model::corrections::{CORRECTIONS, Corrections};
+use model::corrections::Corrections;
 use model::{
     AlertFilter, ChangeFilter, ChangeRow, Listed, Resource, SeenTokens, Timestamp, TokenFilter, TokenId, TokenSnapshot,
     TokenSort, TokenSupply, VersionRow, phrase,
@@ -25,8 +26,6 @@ use model::{
 
 /// The length limit of a search text. Longer texts are truncated.
 const MAX_TEXT: usize = 200;
-/// The maximum number of corrections that are added up.
-const MAX_CORRECTIONS: u32 = 500;
 /// The resources on the page of a token.
 const RESOURCES: [Resource; 3] = [Resource::Unlock, Resource::Burn, Resource::Buyback];
 
@@ -59,23 +58,33 @@ pub(super) async fn show(
     State(deps): State<HttpDeps>,
     Extension(visitor): Extension<Visitor>,
     Path(text): Path<String>,
+    uri: Uri,
 ) -> ActionResult {
     let now = deps.app.clock.now();
     let id = find_token(&deps.app.store, &text).await?;
     if id.as_str() != text {
         // Temporary, because another token can get the same ticker.
-        let path = format!("/tokens/{}", segment(id.as_str()));
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("/tokens/{}{query}", segment(id.as_str()));
         return Ok((StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, path)]).into_response());
     }
     let snapshot = deps.app.store.tokens(vec![id.clone()], RESOURCES.to_vec()).await?.pop();
     let unknown = || WebError::new(ErrorCode::UnknownToken, format!("no token has the slug {}", phrase::name(id.as_str())));
     let mut snapshot = snapshot.ok_or_else(unknown)?;
     visitor.watch(&deps.app.live.load().watch).place(&mut snapshot.token);
-    let page = token_page(&deps, snapshot, PageFrame::of(Section::Tokens, now).for_visitor(&visitor), now).await?;
+    let frame = PageFrame::of(Section::Tokens, now).for_visitor(&visitor);
+    let page = token_page(&deps, snapshot, areas(&uri), frame, now).await?;
     Ok(page.into_response())
 }
 
-async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, now: Timestamp) -> PageResult {
+/// Returns the areas of the chart: `by=recipient` or, for all other addresses, allocations.
+fn areas(uri: &Uri) -> CurveBy {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let is_by_recipient = url::form_urlencoded::parse(query).any(|(name, value)| name == "by" && value == token::BY_RECIPIENT);
+    if is_by_recipient { CurveBy::Recipient } else { CurveBy::Allocation }
+}
+
+async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, by: CurveBy, frame: PageFrame, now: Timestamp) -> PageResult {
     let id = snapshot.token.id.clone();
     let filter = ChangeFilter { tokens: Some(vec![id.clone()]), limit: token::CHANGE_ROWS, ..ChangeFilter::default() };
     let Listed { rows: changes, total: changes_total, .. } = deps.app.store.changes_listed(filter).await?;
@@ -101,6 +110,7 @@ async fn token_page(deps: &HttpDeps, snapshot: TokenSnapshot, frame: PageFrame, 
         alerts,
         is_watched: live.watch.covers(&id),
         groups: with_groups.groups.iter().cloned().collect(),
+        by,
     };
     Ok(Html(token::page(parts, frame)))
 }
@@ -110,15 +120,9 @@ async fn corrections(deps: &HttpDeps, id: &TokenId, changes: u64, now: Timestamp
     if changes == 0 {
         return Ok(Corrections::default());
     }
-    let filter = ChangeFilter {
-        tokens: Some(vec![id.clone()]),
-        kinds: CORRECTIONS.to_vec(),
-        resources: vec![Resource::Unlock],
-        since: now.checked_sub_signed(token::CORRECTION_PERIOD),
-        limit: MAX_CORRECTIONS,
-        ..ChangeFilter::default()
-    };
-    Ok(Corrections::within(&deps.app.store.changes(filter).await?, token::CORRECTION_PERIOD, now))
+    let since = now.checked_sub_signed(token::CORRECTION_PERIOD).unwrap_or(Timestamp::MIN_UTC);
+    let by_token = deps.app.store.corrections(vec![id.clone()], since).await?;
+    Ok(Corrections::within(by_token.into_values().flatten(), token::CORRECTION_PERIOD, now))
 }
 
 /// Returns the stored versions of the records. Empty without a change of the schedule, because the page then does not show them.

@@ -90,15 +90,65 @@
     const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
     if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
   };
+  // The search of tokens, alerts, rules, and pages. Enter opens the first result, and the arrow keys select one.
+  const find = document.getElementById("find"), findButton = document.querySelector("[data-find]");
+  const searched = find && find.querySelector("input"), found = document.getElementById("found"), foundCount = document.getElementById("found-count");
+  const openFind = () => { find.showModal(); searched.select(); };
+  if (find && findButton) {
+    let wait = 0, round = 0, known = null;
+    const get = async (path) => { const response = await fetch(path, { credentials: "same-origin", redirect: "error" }); return response.ok ? response.json() : []; };
+    const has = (text, words) => words.every((word) => text.toLowerCase().includes(word));
+    const result = ([kind, text, href]) => {
+      const item = document.createElement("li"), link = item.appendChild(document.createElement("a")), tag = document.createElement("span");
+      link.href = href;
+      link.textContent = text;
+      tag.className = "tag";
+      tag.textContent = kind;
+      item.prepend(tag, " ");
+      return item;
+    };
+    const search = async () => {
+      const own = ++round, text = searched.value.trim(), words = text.toLowerCase().split(/\s+/).filter(Boolean);
+      if (words.length === 0) { found.replaceChildren(); foundCount.textContent = ""; return; }
+      try {
+        // Alerts and rules are read once, because the API does not search their texts.
+        known ??= Promise.all([get("/api/v1/alerts?state=firing&limit=500"), get("/api/v1/rules")]);
+        const [tokens, [alerts, rules]] = await Promise.all([get(`/api/v1/tokens?limit=8&q=${encodeURIComponent(text)}`), known]);
+        if (own !== round) return;
+        const pages = [...document.querySelectorAll("nav a[data-key]")].filter((link) => has(link.firstChild.textContent, words));
+        const all = [
+          ...pages.map((link) => ["page", link.firstChild.textContent, link.getAttribute("href")]),
+          ...tokens.map((row) => ["token", `${row.symbol} ${row.name === row.symbol ? "" : row.name}`.slice(0, 80), `/tokens/${encodeURIComponent(row.id)}`]),
+          ...rules.filter((row) => has(row.name, words)).slice(0, 6).map((row) => ["rule", row.name, `/rules#${encodeURIComponent(row.name)}`]),
+          ...alerts.filter((row) => has(`${row.summary} ${row.rule}`, words)).slice(0, 8).map((row) => ["alert", row.summary.slice(0, 160), `/alerts/${encodeURIComponent(row.id)}`]),
+        ];
+        found.replaceChildren(...all.map(result));
+        foundCount.textContent = all.length === 0 ? "Nothing found." : `${all.length} result${all.length === 1 ? "" : "s"}`;
+      } catch { known = null; foundCount.textContent = "The search failed. Enter searches the tokens."; }
+    };
+    findButton.hidden = false;
+    findButton.addEventListener("click", openFind);
+    searched.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(search, 200); });
+    find.addEventListener("keydown", (event) => {
+      const links = [...found.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+      if (event.key === "Enter" && at < 0 && links.length > 0) { links[0].click(); }
+      else if (event.key === "ArrowDown") { links[Math.min(at + 1, links.length - 1)]?.focus(); }
+      else if (event.key === "ArrowUp") { (links[at - 1] ?? searched).focus(); }
+      else return;
+      event.preventDefault();
+    });
+  }
   let pressedG = 0; // The time at which `g` was pressed.
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || (keys && keys.open)) return;
+    if (find && !find.open && (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") { openFind(); event.preventDefault(); return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || (keys && keys.open) || (find && find.open)) return;
     if (event.target.closest && event.target.closest("input, select, textarea, [contenteditable]")) return;
     const key = event.key;
     const link = Date.now() - pressedG < 1500 && /^[a-z]$/.test(key) ? document.querySelector(`nav a[data-key="${key}"]`) : null;
     pressedG = key === "g" ? Date.now() : 0;
     if (link) { link.click(); return; }
     if (key === "?" && keys) { keys.showModal(); }
+    else if (key === "/" && find) { openFind(); }
     else if (key === "/") {
       const field = document.querySelector("main input[type=search], main form[method=get]:not([data-group]) input:not([type=hidden]), main form[method=get]:not([data-group]) select");
       if (field) { field.focus(); if (field.select) field.select(); } else { location.href = "/tokens"; }
@@ -117,6 +167,74 @@
     const local = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
     time.title = `${time.title || time.textContent} · ${local} local time`;
   });
+
+  // Each card with a table gets buttons that copy its link and save its rows as CSV.
+  const cellText = (cell) => {
+    const text = cell.innerText.replace(/\s+/g, " ").trim();
+    // A spreadsheet would run it as a formula.
+    return `"${(/^[=+@\t]|^-\D/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+  };
+  const csvOf = (table) => [...table.rows].map((row) => [...row.cells].map(cellText).join(",")).join("\r\n");
+  const addTools = (root) => {
+    for (const card of [...(root.matches?.("section.card[id]") ? [root] : []), ...root.querySelectorAll("section.card[id]")]) {
+      const header = card.querySelector(":scope > header"), table = card.querySelector("table.list, table.series");
+      if (!table || card.querySelector(".tools") || (!header && table.closest("details"))) continue;
+      const tools = document.createElement(header ? "span" : "div");
+      tools.className = "tools";
+      if (header) header.append(tools); else card.prepend(tools);
+      const add = (text, act) => { const button = tools.appendChild(document.createElement("button")); button.type = "button"; button.className = "plain"; button.textContent = text; button.addEventListener("click", () => act(button)); };
+      add("Copy link", async (button) => {
+        const link = new URL(location.href);
+        link.hash = card.id;
+        try { await navigator.clipboard.writeText(link.href); button.textContent = "Copied"; } catch { location.hash = card.id; }
+      });
+      add("CSV", () => {
+        const saved = document.createElement("a");
+        saved.href = URL.createObjectURL(new Blob([csvOf(table)], { type: "text/csv" }));
+        saved.download = `cliffwatch-${card.id}.csv`;
+        saved.click();
+        setTimeout(() => URL.revokeObjectURL(saved.href), 10000);
+      });
+    }
+  };
+  addTools(document);
+  document.addEventListener("cliffwatch:refreshed", (event) => addTools(event.target));
+
+  // `<form data-preview="id">`: while the reader types, the region with this id shows what the page shows for these values. Then the form
+  // `#year` in it is sent, and `#year-results` shows its results.
+  const asked = document.querySelector("form[data-preview]");
+  if (asked) {
+    let typed = 0, round = 0;
+    const read = async (response) => new DOMParser().parseFromString(await response.text(), "text/html");
+    const replay = async (own) => {
+      const year = document.getElementById("year"), results = document.getElementById("year-results");
+      if (!year || !results) return;
+      results.textContent = "Replaying the last year…";
+      try {
+        const response = await fetch(year.action, { method: "POST", body: new URLSearchParams(new FormData(year)), credentials: "same-origin", redirect: "error" });
+        if (own !== round) return;
+        // Another replay is running.
+        if (response.status === 503) { setTimeout(() => { if (own === round) replay(own); }, 3000); return; }
+        const found = (await read(response)).getElementById("results");
+        if (own === round) results.replaceChildren(found ?? "The replay failed: try it again with the button.");
+      } catch { results.textContent = "The replay failed: try it again with the button."; }
+    };
+    const preview = async () => {
+      const own = ++round;
+      try {
+        const response = await fetch(`${asked.getAttribute("action")}?${new URLSearchParams(new FormData(asked))}`, { credentials: "same-origin", redirect: "error" });
+        const fresh = await read(response), region = document.getElementById(asked.dataset.preview), other = fresh.getElementById(asked.dataset.preview);
+        if (own !== round || !region || !other) return;
+        document.querySelectorAll("main > .notice").forEach((old) => old.remove());
+        region.replaceChildren(...fresh.querySelectorAll("main > .notice"), ...other.childNodes);
+        replay(own);
+      } catch { /* The button shows the rule, too. */ }
+    };
+    asked.addEventListener("input", (event) => {
+      clearTimeout(typed);
+      if (event.target.tagName !== "SELECT") typed = setTimeout(preview, 700);
+    });
+  }
 
   // `<form data-auto>` is submitted when a `<select>` in it changes. `<button data-copy="id">` copies the text of that element.
   document.addEventListener("change", (event) => {

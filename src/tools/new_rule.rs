@@ -1,37 +1,37 @@
-//! Makes the texts of a rule and its test. Pure.
+//! Makes the texts of a new rule and its test, from the answers of the command `new rule` or of the form on the pages. Pure.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use clap::ValueEnum;
-
-use model::phrase;
+use model::{Recipient, SourceText, phrase};
 
 /// The kind of alert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum RuleTopic {
-    /// Upcoming cliffs above a value
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleTopic {
+    #[default]
     Cliffs,
-    /// Significant schedule corrections
     Corrections,
-    /// Burns above a value
     Burns,
-    /// No buyback for a number of days
     NoBuyback,
-    /// Unlocks of a group in a window, above a value
+    /// Unlocks of a group in a window.
     Pressure,
-    /// Emissions of a token in a window, above a value
+    /// Emissions of a token in a window.
     Emissions,
 }
 
 /// The values of all prompts or options.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct RuleRequest {
+pub struct RuleRequest {
     pub about: RuleTopic,
     pub name: String,
     /// Slugs, globs, or `@groups`. Empty for all watched tokens.
     pub tokens: Vec<String>,
     /// The minimum value, in USD.
     pub above: Option<f64>,
+    /// The minimum share of market cap of a cliff, in percent. With a minimum value, one of them is enough.
+    pub percent: Option<f64>,
+    /// The recipients of a cliff, of which one is enough. Empty for all.
+    pub recipients: Vec<Recipient>,
     /// Lead times, such as `7d`.
     pub within: Vec<String>,
     pub days: u32,
@@ -44,14 +44,14 @@ pub(super) struct RuleRequest {
 
 /// The texts of a rule and its test.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct GeneratedRule {
+pub struct GeneratedRule {
     pub rule: String,
     pub test: String,
 }
 
 /// An option that only some kinds of alert have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RuleOption {
+pub enum RuleOption {
     Above,
     Within,
     Days,
@@ -80,14 +80,47 @@ impl RuleTopic {
         }
     }
 
+    /// All kinds, in the order of menus.
+    pub const ALL: [RuleTopic; 6] = [
+        RuleTopic::Cliffs,
+        RuleTopic::Corrections,
+        RuleTopic::Burns,
+        RuleTopic::NoBuyback,
+        RuleTopic::Pressure,
+        RuleTopic::Emissions,
+    ];
+
     /// Returns the kinds that have an option.
     pub fn all_with(option: RuleOption) -> impl Iterator<Item = Self> {
-        Self::value_variants().iter().copied().filter(move |topic| topic.has(option))
+        Self::ALL.into_iter().filter(move |topic| topic.has(option))
     }
 
-    /// Returns the value of `--about`.
-    pub fn word(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    /// Returns the word in commands and addresses.
+    pub fn word(self) -> &'static str {
+        match self {
+            RuleTopic::Cliffs => "cliffs",
+            RuleTopic::Corrections => "corrections",
+            RuleTopic::Burns => "burns",
+            RuleTopic::NoBuyback => "no-buyback",
+            RuleTopic::Pressure => "pressure",
+            RuleTopic::Emissions => "emissions",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.word() == word)
+    }
+
+    /// Returns what the alerts are about, as the start of a sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            RuleTopic::Cliffs => "Upcoming cliffs above a value",
+            RuleTopic::Corrections => "Significant schedule corrections",
+            RuleTopic::Burns => "Burns above a value",
+            RuleTopic::NoBuyback => "No buyback for a number of days",
+            RuleTopic::Pressure => "Unlocks of a group in a window, above a value",
+            RuleTopic::Emissions => "Emissions of a token in a window, above a value",
+        }
     }
 
     pub fn name(self) -> &'static str {
@@ -113,7 +146,7 @@ impl RuleTopic {
 }
 
 /// Makes the rule and its test. `rules_file` is the path of the rule file relative to the test.
-pub(super) fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule {
+pub fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule {
     let above = request.above.or(request.about.default_value()).unwrap_or_default();
     let parts = match request.about {
         RuleTopic::Cliffs => cliff_rule(request, above),
@@ -157,6 +190,59 @@ pub(super) fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule
     GeneratedRule { rule, test }
 }
 
+/// Returns the default name of a rule, with a number if the name is taken.
+pub fn free_name(about: RuleTopic, rules: &[SourceText]) -> String {
+    let first = std::iter::once(about.name().to_owned());
+    let mut names = first.chain((2..1_000).map(|number| format!("{}{number}", about.name())));
+    names.find(|name| !is_taken(name, rules)).unwrap_or_else(|| about.name().to_owned())
+}
+
+/// Returns whether a rule file contains a rule with this name.
+pub fn is_taken(name: &str, rules: &[SourceText]) -> bool {
+    rules.iter().any(|file| file.text.contains(&format!("{name:?}")))
+}
+
+/// Parses an amount such as `5M`, `250k`, `1.5B`, or `5000000`.
+///
+/// # Errors
+///
+/// Gives examples of amounts.
+pub fn parse_money(text: &str) -> Result<f64, String> {
+    let text = text.trim().trim_start_matches('$').replace('_', "");
+    let (number, factor) = match text.chars().last().map(|c| c.to_ascii_lowercase()) {
+        Some('k') => (text.get(..text.len() - 1), 1e3),
+        Some('m') => (text.get(..text.len() - 1), 1e6),
+        Some('b') => (text.get(..text.len() - 1), 1e9),
+        _ => (Some(text.as_str()), 1.0),
+    };
+    let number =
+        number.and_then(|number| number.trim().parse::<f64>().ok()).filter(|number| number.is_finite() && *number >= 0.0);
+    number.map(|number| number * factor).ok_or_else(|| "examples: 5000000, 250k, 5M, 1.5B".to_owned())
+}
+
+/// Returns a slug that the tokens of a rule select, for its test.
+///
+/// # Errors
+///
+/// Names a group that the config lacks, or that has no tokens.
+pub fn sample(tokens: &[String], groups: &BTreeMap<String, Vec<String>>) -> Result<String, String> {
+    let slug_of = |pattern: &str| pattern.replace(['*', '?'], "x");
+    let Some(first) = tokens.first().map(|token| token.trim()) else {
+        // A rule on groups only evaluates their tokens.
+        let grouped = groups.values().flatten().next();
+        return Ok(grouped.map_or_else(|| "example".to_owned(), |pattern| slug_of(pattern)));
+    };
+    let Some(group) = first.strip_prefix('@') else { return Ok(slug_of(first)) };
+    let Some(patterns) = groups.get(group) else {
+        let known = groups.keys().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ");
+        let known =
+            if known.is_empty() { "the config defines no [watch.groups]".to_owned() } else { format!("expected one of {known}") };
+        return Err(format!("unknown group {first}: {known}"));
+    };
+    let Some(pattern) = patterns.first() else { return Err(format!("the group {first} has no tokens")) };
+    Ok(slug_of(pattern))
+}
+
 struct RuleParts {
     comment: String,
     on: &'static str,
@@ -193,18 +279,44 @@ fn unlock(value: f64) -> String {
     )
 }
 
-/// Returns the parts of a rule for cliff unlocks whose value is at least `above` USD, with a test of the rule.
+/// Returns the parts of a rule for cliff unlocks whose value is at least `above` USD, or whose share of market cap is at least the
+/// one of the request, with a test of the rule.
 fn cliff_rule(request: &RuleRequest, above: f64) -> RuleParts {
-    let when = if request.within.is_empty() { String::new() } else { format!(" at lead times {}", request.within.join(", ")) };
+    let lead = if request.within.is_empty() { String::new() } else { format!(" at lead times {}", request.within.join(", ")) };
+    let above = (request.above.is_some() || request.percent.is_none()).then_some(above);
+    let size = [above.map(phrase::usd), request.percent.map(|percent| format!("{percent}% of market cap"))];
+    let size = size.into_iter().flatten().collect::<Vec<_>>().join(" or of ");
+    let tests =
+        [above.map(|above| format!("cliffValue >= {above}")), request.percent.map(|of| format!("valueToMarketCap >= {of}"))];
+    let tests: Vec<String> = tests.into_iter().flatten().collect();
+    let mut when = tests.join(" || ");
+    let categories: Vec<String> =
+        request.recipients.iter().flat_map(|of| of.categories()).map(|category| (*category).to_owned()).collect();
+    if !categories.is_empty() {
+        let sizes = if tests.len() > 1 { format!("({when})") } else { when };
+        when = format!("{sizes} && allocations.exists(a, a.standardAllocationName in {})", list(&categories));
+    }
+    let names: Vec<String> = request.recipients.iter().map(|of| of.name().to_owned()).collect();
+    let to = if names.is_empty() { String::new() } else { format!(" for {}", phrase::list(&names)) };
+    let (value, percent) = (above.unwrap_or(1e6), request.percent.unwrap_or(1.0));
+    let unlock = |share: f64| {
+        let category = categories.first().map_or("Community", String::as_str);
+        format!(
+            "unlock = [{{ unlockDate = \"2026-03-01T03:00:00Z\", cliffValue = {}, valueToMarketCap = {}, allocations = [{{ allocationName = \"Part\", standardAllocationName = {}, cliffAmount = 1_000_000 }}] }}]",
+            value * share,
+            percent * share,
+            quoted(category)
+        )
+    };
     RuleParts {
-        comment: format!("Cliffs with a value of {} or more{when}.", phrase::usd(above)),
+        comment: format!("Cliffs{to} with a value of {size} or more{lead}."),
         on: "unlock",
-        when: format!("cliffValue >= {above}"),
+        when,
         summary:
             "{{ token.symbol }}: {{ cliffValue | usd }} ({{ valueToMarketCap | percent }} of market cap) to unlock {{ when }}"
                 .to_owned(),
         test: "fires for a large cliff, not for a smaller one",
-        steps: vec![input("0h", unlock(below(above))), expect_silence("1h"), input("2h", unlock(above)), expect_alert("150m")],
+        steps: vec![input("0h", unlock(0.9)), expect_silence("1h"), input("2h", unlock(1.0)), expect_alert("150m")],
     }
 }
 
