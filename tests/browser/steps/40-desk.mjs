@@ -185,12 +185,30 @@ async function playground(t, page) {
   t.check((await page.request.get(`${t.base}/api/v1/rules?rule=Big`)).status() === 404, "the rule was saved");
 }
 
+// As the reader types, the form shows the rule and a replay of the last year. The rule is saved with its author, and is active at once.
+async function newRule(t, page) {
+  await t.open(page, "/rules/new");
+  await page.getByLabel("Tokens, globs, or groups").fill("arbitrum, APT");
+  await page.getByLabel("Name of the alert").fill("OfTheDesk");
+  const shows = (text) => page.waitForFunction((text) => document.querySelector("#rule-text")?.textContent.includes(text), text, { timeout: 30000 });
+  await shows('tokens = ["arbitrum", "aptos"]');
+  await page.locator("#year-results").getByRole("heading", { name: "Backtest" }).waitFor({ timeout: 60000 });
+  await t.look(page, "new-rule.wide.light");
+  await page.locator("#save").getByLabel("Your name").fill("ann");
+  await page.getByRole("button", { name: "Save and activate" }).click({ timeout: 60000 });
+  t.check((await text(page)).includes("The rule is saved and active."), "the rule is not saved");
+  t.check((await page.locator("#OfTheDesk").count()) === 1, "the saved rule is not active");
+  await t.open(page, "/rules/new?about=cliffs&percent=3&name=OfTheDesk");
+  const difference = await page.locator("#save .difference").innerText();
+  t.check(difference.includes("- when   = 'cliffValue >= 5000000'") && difference.includes("+ when   = 'valueToMarketCap >= 3'"), `unexpected difference: ${difference}`);
+}
+
 async function everyPage(t) {
   const first = async (page) => { await t.open(page, "/alerts"); return page.locator("#alerts tbody a[href^='/alerts/']").first().getAttribute("href"); };
   for (const [size, scheme] of t.looks) {
     const page = await t.page({ size, scheme });
     await logIn(t, page, "/alerts");
-    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", "alerts-week": "/alerts?since=7d", alert: await first(page), rules: "/rules", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };
+    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", "alerts-week": "/alerts?since=7d", alert: await first(page), rules: "/rules", "rules-new": "/rules/new", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };
     for (const [name, path] of Object.entries(paths)) {
       await t.open(page, path);
       await t.look(page, `${name}.${size}.${scheme}`);
@@ -216,6 +234,7 @@ export default async function (t) {
   await testedDigest(t, page);
   await deadLetter(t, page);
   await playground(t, page);
+  await newRule(t, page);
   await onPhone(t);
   await everyPage(t);
   // The logout ends the session on the server.

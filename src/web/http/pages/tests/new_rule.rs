@@ -2,13 +2,16 @@
 
 use super::*;
 use crate::http::tests::run_with_config;
+use model::config;
 
 const FORM: &str =
     "/rules/new?about=cliffs&tokens=%40portfolio&percent=4.5&recipient=k-team&within=7d&severity=critical&name=Mine";
 
 #[tokio::test]
 async fn form_shows_the_rule_and_its_problems() {
-    let app = run(None, None).await;
+    let group =
+        |config: &mut config::Config| drop(config.watch.groups.insert("portfolio".to_owned(), vec!["arbitrum".to_owned()]));
+    let app = run_with_config(None, group).await;
     with_unlocks(&app).await;
     let mut browser = Browser::new(&app, LOCAL);
     let (status, page) = browser.get("/rules/new").await;
@@ -19,6 +22,10 @@ async fn form_shows_the_rule_and_its_problems() {
         "valueToMarketCap &gt;= 4.5 &amp;&amp; allocations.exists(a, a.standardAllocationName in [&quot;Founder / Team&quot;])";
     assert!(status == 200 && page.contains(expected) && page.contains("alert  = &quot;Mine&quot;"), "{page}");
     assert!(!page.contains("Save and activate"), "rules cannot be saved");
+    assert!(
+        page.contains("name=\"text\" value=\"# Cliffs") && page.contains("[[rule]]\nalert  = &quot;Mine&quot;"),
+        "the replay gets the lines"
+    );
     for (fields, problem) in [
         ("about=cliffs&above=much", "Minimum value: examples: 5000000"),
         ("about=cliffs&tokens=%40nothing", "unknown group @nothing"),
