@@ -181,6 +181,7 @@ fn evaluate_tokens(known: &[&TokenRecords], cache: &mut AggregateCache, context:
                 linear: None,
                 resources: &[Resource::Unlock],
                 changes: &[],
+                corrections: &[],
                 added: &[],
                 late: &[],
                 alerts: &[],

@@ -210,6 +210,7 @@ pub fn alerts(app: &App, count: usize) -> anyhow::Result<Vec<(Alert, Notificatio
             linear: None,
             resources: &[Resource::Unlock],
             changes: &[],
+            corrections: &[],
             added: &[],
             late: &[],
             alerts: &[],

@@ -51,6 +51,7 @@ pub fn run() -> anyhow::Result<()> {
             linear: None,
             resources: &[Resource::Unlock],
             changes: &[],
+            corrections: &[],
             added: &[],
             late: &[],
             alerts: &[],

@@ -73,10 +73,7 @@ fn files_of_others_stay() {
     fs::write(folder.path().join("rules/page-mycliff.toml"), "# mine\n").expect("written");
     let problem = prepared(1e6, folder.path()).expect_err("another file");
     assert!(problem.contains("was not saved on the pages"), "{problem}");
-    let elsewhere = Config {
-        rules: model::config::RulesSettings { paths: vec!["one.toml".to_owned()], ..Default::default() },
-        ..Config::default()
-    };
+    let elsewhere = Config { rules: model::config::RulesSettings { paths: vec!["one.toml".to_owned()] }, ..Config::default() };
     let problem = prepare(&request(1e6), &[], &elsewhere, folder.path(), now()).expect_err("no place");
     assert!(problem.contains("does not include"), "{problem}");
 }
