@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::{message, text};
 pub use changes::change_rows;
-use facts::{facts, members, shares};
+use changes::rows_of;
+use facts::{facts, facts_of, members, shares};
 use headline::{adds_words, headline, summary, title, token_symbol};
 pub use model::Severity;
 use model::{
@@ -270,6 +271,9 @@ pub struct Card {
     /// The annotation `description`.
     pub description: String,
     pub facts: Vec<(&'static str, String)>,
+    /// What the facts of a changed unlock are about: `Whole unlock` and `on 24 Apr 2026, all recipients`. `None` for other alerts, whose
+    /// headline says it.
+    pub facts_of: Option<(&'static str, String)>,
     /// The changed property, its value before, and its value after.
     pub changes: Vec<(String, String, String)>,
     /// Name, amount, and value of each allocation, or of each token of a group.
@@ -277,7 +281,7 @@ pub struct Card {
     pub shares_title: &'static str,
     /// The number of rows cut from `changes` and `shares`.
     pub more: usize,
-    /// Neighboring unlocks in the schedule: date, tokens, and whether it is the unlock of this alert.
+    /// Neighboring unlocks in the schedule: date, `1.00M tokens`, and whether it is the unlock of this alert.
     pub schedule: Vec<(String, String, bool)>,
     pub page_label: &'static str,
     /// The annotation `runbook_url`, if it is a plain HTTP URL.
@@ -319,17 +323,24 @@ impl Card {
     pub fn rows(&self, max_shares: usize) -> Vec<(String, String)> {
         let changes = self.changes.iter().map(|(what, from, to)| (what.clone(), format!("{from} → {to}")));
         let facts = self.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let facts_of = self.facts_of.iter().filter(|_| !self.facts.is_empty());
+        let facts_of = facts_of.map(|(name, value)| ((*name).to_owned(), value.clone()));
         let shares = self.shares.iter().take(max_shares).map(|(name, amount, value)| match (amount.as_str(), value.as_str()) {
             (amount, "") => (name.clone(), amount.to_owned()),
             ("", value) => (name.clone(), value.to_owned()),
             (amount, value) => (name.clone(), format!("{amount} ({value})")),
         });
-        let mut rows: Vec<_> = changes.chain(facts).chain(shares).collect();
+        let mut rows: Vec<_> = changes.chain(facts_of).chain(facts).chain(shares).collect();
         let hidden = self.shares.len().saturating_sub(max_shares) + self.more;
         if hidden > 0 {
             rows.push(("Not shown".to_owned(), format!("{hidden} more")));
         }
         rows
+    }
+
+    /// Returns the heading of the facts. Empty if they need none.
+    pub fn facts_heading(&self) -> String {
+        self.facts_of.as_ref().map(|(name, value)| format!("{name} {value}")).unwrap_or_default()
     }
 
     /// Returns rule, reason, and times in one line: `BigCliffAhead · due within 7 days · polled 9 Mar 2026, 12:10 UTC`. Omits unknown
@@ -392,12 +403,13 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
     let record = body.record.as_ref().unwrap_or(&Value::Null);
     let is_group = !body.members.is_empty();
     let (mut shares, total_shares) = if is_group { members(body) } else { shares(record) };
-    let mut changes = body.change.as_ref().map(change_rows).unwrap_or_default();
+    let mut changes = body.change.as_ref().map(|change| rows_of(change, body.record.as_ref())).unwrap_or_default();
     let more = total_shares - shares.len() + changes.len().saturating_sub(MAX_ROWS);
     changes.truncate(MAX_ROWS);
     shares.truncate(MAX_ROWS);
     let mut facts = facts(notice, record, now);
-    if changes.iter().any(|(what, ..)| what == "Date") {
+    let facts_of = facts_of(body);
+    if facts_of.is_some() || changes.iter().any(|(what, ..)| what == "Date") {
         facts.retain(|(name, _)| *name != "Date");
     }
     let annotation = |name: &str| body.annotations.get(name).map(String::as_str).unwrap_or_default();
@@ -422,6 +434,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
             false => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),
         },
         facts,
+        facts_of,
         changes,
         shares,
         shares_title: if is_group { "Tokens" } else { "Allocations" },

@@ -212,15 +212,14 @@ fn plain(shown: &PlainPart<'_>) -> String {
             lines.extend(card.description.lines().map(|line| format!("  {line}").trim_end().to_owned()));
         }
         section(&mut lines, "Changes", card.changes.iter().map(|(what, from, to)| format!("{what}: {from} -> {to}")));
-        section(&mut lines, "", card.facts.iter().map(|(name, value)| format!("{name}: {value}")));
+        section(&mut lines, &card.facts_heading(), card.facts.iter().map(|(name, value)| format!("{name}: {value}")));
         section(&mut lines, "Also matched by", card.also.iter().cloned());
         section(&mut lines, card.shares_title, card.shares.iter().map(|(name, amount, value)| share_line(name, amount, value)));
         if card.more > 0 {
             lines.push(format!("  and {} more", card.more));
         }
-        let date = |(date, amount, is_own): &(String, String, bool)| {
-            format!("{} {date}: {amount} tokens", if *is_own { '>' } else { ' ' })
-        };
+        let date =
+            |(date, amount, is_own): &(String, String, bool)| format!("{} {date}: {amount}", if *is_own { '>' } else { ' ' });
         section(&mut lines, "Schedule", card.schedule.iter().map(date));
         let links = [(card.page_label, &card.page), ("Runbook", &card.runbook)];
         section(&mut lines, "", links.iter().filter_map(|(words, url)| Some(format!("{words}: {}", url.as_deref()?))));

@@ -109,8 +109,10 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Vec<ChangeExplanation> {
     }
     let facts = facts::other_facts(compared, names.facts.into_iter().chain(joined.facts).collect());
     let (mut explanations, separate) = compared.attach_facts(explanations, facts);
-    explanations.extend(facts::revised(compared, separate));
-    explanations.extend(facts::claims(compared));
+    let claims = facts::claims(compared);
+    let is_only_change = explanations.is_empty() && claims.is_none();
+    explanations.extend(facts::revised(compared, separate, is_only_change));
+    explanations.extend(claims);
     for explanation in &mut explanations {
         explanation.change.fields.truncate(MAX_LISTED);
         explanation.change.allocations.truncate(MAX_LISTED);

@@ -9,8 +9,12 @@ const MAX_BEFORE: usize = MAX_SERIES / 3;
 /// the start of a linear unlock would look like an unlock of zero tokens.
 pub(super) fn around(own: &Tracked, records: &[Tracked]) -> Vec<SeriesPoint> {
     let Some(own_point) = point(own) else { return Vec::new() };
-    let others = records.iter().filter(|tracked| tracked.key != own.key).filter_map(point);
-    let mut all: Vec<SeriesPoint> = others.chain([own_point]).collect();
+    let mut all: Vec<SeriesPoint> = records.iter().filter(|tracked| tracked.key != own.key).filter_map(point).collect();
+    // The record of a change of several events has no key of its own: it is one of the records.
+    let is_known = records.iter().any(|tracked| tracked.key == own.key);
+    if is_known || !all.contains(&own_point) {
+        all.push(own_point);
+    }
     all.sort_by(|a, b| a.at.cmp(&b.at).then(a.amount.total_cmp(&b.amount)));
     let at = all.iter().position(|point| *point == own_point).unwrap_or_default();
     // Unused room after the unlock goes to earlier points.

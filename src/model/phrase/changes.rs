@@ -3,10 +3,11 @@
 mod fields;
 mod tranches;
 
+pub use fields::field_words;
 pub use tranches::{DateChange, MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
 
 use self::{
-    fields::{field_change, field_label, field_value},
+    fields::{field_change, field_label, field_value, is_label},
     tranches::is_close,
 };
 use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
@@ -119,6 +120,8 @@ pub enum ChangeClause {
         /// The old and the new name of each renamed allocation.
         names: Vec<(String, String)>,
         categories: Vec<CategoryChange>,
+        /// The tokens of each renamed allocation, in the order of `names`. Empty if they are not counted.
+        amounts: Vec<f64>,
         /// The number of tranches. Zero as a part of another change, which counts them.
         tranches: usize,
     },
@@ -140,12 +143,17 @@ pub enum ChangeClause {
         allocations: Vec<String>,
         from: Option<f64>,
         to: Option<f64>,
+        /// The time of the announcement.
         at: Option<Timestamp>,
+        /// The tranches that the claim is about, as the schedule lists them.
+        tranches: Vec<TrancheFacts>,
     },
     /// Other fields of events changed.
     FieldsRevised {
         fields: Vec<FieldChange>,
         events: usize,
+        /// Whether nothing else changed in the schedule.
+        is_only_change: bool,
     },
     SupplyChanged {
         of: SupplyTotal,
@@ -312,25 +320,36 @@ impl ChangeClause {
             }
             Self::SplitOrMerged(tranches) => unit.split_or_merged(tranches),
             Self::Restructured(tranches) => unit.restructured(tranches),
-            Self::Renamed { names, categories, tranches: 0 } => renamed(names, categories),
-            Self::Renamed { names, categories, tranches } => {
-                format!("{} ({})", renamed(names, categories), count(*tranches, "tranche"))
+            Self::Renamed { names, categories, amounts, tranches: 0 } => renamed(names, categories, amounts),
+            Self::Renamed { names, categories, amounts, tranches } => {
+                format!("{} ({})", renamed(names, categories, amounts), count(*tranches, "tranche"))
             }
             Self::AllocationsRelisted { from, to } => {
                 let verb = if from.len() > 1 { "are" } else { "is" };
-                format!("{} {verb} now listed as {}", shares(from), shares(to))
+                let sum = |side: &[(String, f64)]| side.iter().map(|(_, tokens)| tokens).sum::<f64>();
+                let total = if is_close(sum(from), sum(to), MAX_ROUNDING) {
+                    format!("; the total of {} is unchanged", unit.amount_and_share(sum(to)))
+                } else {
+                    String::new()
+                };
+                format!("{} {verb} now listed as {}{total}", shares(from), shares(to))
             }
             Self::Rewritten { before, after, allocations, renamed: names } => {
                 let mut clauses = vec![rewritten(before, after)];
                 clauses.extend(rewritten_allocations(allocations));
-                clauses.extend((!names.is_empty()).then(|| renamed(names, &[])));
+                clauses.extend((!names.is_empty()).then(|| renamed(names, &[], &[])));
                 clauses.join("; ")
             }
-            Self::Committed { allocations, from, to, at } => committed(allocations, *from, *to, *at),
-            Self::FieldsRevised { fields, events } => {
+            Self::Committed { allocations, from, to, at, tranches } => {
+                let listed = unit.holding_when_due(tranches);
+                committed(allocations, *from, *to, *at, &listed)
+            }
+            Self::FieldsRevised { fields, events, is_only_change } => {
                 let clauses: Vec<String> = fields.iter().take(MAX_FIELDS).map(field_change).collect();
                 let events = if *events > 1 { format!(" ({})", count(*events, "event")) } else { String::new() };
-                format!("{}{events}", clauses.join("; "))
+                let is_label_only = *is_only_change && fields.iter().all(|field| is_label(&field.field));
+                let unchanged = if is_label_only { "no date or amount changed; " } else { "" };
+                format!("{unchanged}{}{events}", clauses.join("; "))
             }
             Self::SupplyChanged { of, from, to, ratio } => {
                 let what = match of {
@@ -407,12 +426,20 @@ fn amount_or_unknown(value: Option<f64>) -> String {
 }
 
 /// `Team renamed Core Team; Farm filed under Community instead of Treasury`.
-fn renamed(names: &[(String, String)], categories: &[CategoryChange]) -> String {
+fn renamed(names: &[(String, String)], categories: &[CategoryChange], amounts: &[f64]) -> String {
     let mut clauses: Vec<String> = Vec::new();
     match names {
         [] => {}
         [(a, b), (c, d)] if a == d && b == c => {
-            clauses.push(format!("{} is now called {}, and {} is now called {}", name(a), name(b), name(c), name(d)));
+            let of = |at: usize| amounts.get(at).map(|tokens| format!(" ({})", amount(*tokens))).unwrap_or_default();
+            let (first, second) = (of(0), of(1));
+            clauses.push(format!(
+                "{}{first} is now called {}, and {}{second} is now called {}",
+                name(a),
+                name(b),
+                name(c),
+                name(d)
+            ));
         }
         [(from, to)] => clauses.push(format!("{} renamed {}", name(from), name(to))),
         several => {
@@ -513,14 +540,14 @@ fn rewritten_allocations(allocations: &[AllocationRewrite]) -> Option<String> {
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 
-fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Option<Timestamp>) -> String {
+/// `project announced a claim of 20.00M of Team, on 16 Apr 2026; the schedule still lists 30.00M of Team, on 1 May 2026`. A project announces
+/// how many tokens it will release, before the unlock.
+fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Option<Timestamp>, listed: &str) -> String {
     let names = names_of(allocations);
-    let when = at.map(|at| format!(" on {}", day(at))).unwrap_or_default();
+    let when = at.map(|at| format!(", on {}", day(at))).unwrap_or_default();
     let to = amount_or_unknown(to);
-    match from {
-        Some(from) => format!("committed claim of {names} changed from {} to {to}{when}", amount(from)),
-        None => format!("committed claim of {names} announced: {to}{when}"),
-    }
+    let instead = from.map(|from| format!(" instead of {}", amount(from))).unwrap_or_default();
+    format!("project announced a claim of {to}{instead} of {names}{when}; the schedule still lists {listed}")
 }
 
 fn row_change(rows: &RowSubject, change: &RowChange) -> String {

@@ -3,69 +3,184 @@
 use serde_json::Value;
 
 use crate::text;
-use model::phrase::{self, changes::two_amounts};
-use model::{AllocationChange, Change, Fact, FieldChange, ScheduleBrief, Timestamp};
+use model::phrase::{
+    self,
+    changes::{field_words, two_amounts},
+};
+use model::{AllocationChange, Change, ChangeKind, Fact, FieldChange, Precision, Record, Resource, ScheduleBrief, Timestamp};
 
 /// The smallest number that is shortened to an amount. Smaller ones may be percentages, which keep their digits.
 const MIN_SHORTENED: f64 = 1_000.0;
 
+/// The changed property, its value before, and its value after.
+type Row = (String, String, String);
+
 /// Returns the changed property, its value before, and its value after, each in one line.
-pub fn change_rows(change: &Change) -> Vec<(String, String, String)> {
-    let mut rows = Vec::new();
-    if change.from.is_some() || change.to.is_some() {
-        let what = match (&change.from, &change.to) {
-            (Some(Fact::Time(_)), _) | (_, Some(Fact::Time(_))) => "Date",
-            (Some(Fact::Amount(_)), _) | (_, Some(Fact::Amount(_))) => "Amount",
-            _ => "Name",
-        };
-        let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days, change.ratio) {
-            (Some((least, most)), ..) => format!(" ({})", phrase::shifts(least, most)),
-            (None, Some(days), _) => format!(" ({})", phrase::shift(days)),
-            (None, None, Some(ratio)) if ratio.is_finite() => format!(" ({})", phrase::ratio(ratio)),
-            _ => String::new(),
-        };
-        let (was, is) = facts(change.from.as_ref(), change.to.as_ref());
-        rows.push((what.to_owned(), was, format!("{is}{by}")));
+pub fn change_rows(change: &Change) -> Vec<Row> {
+    rows_of(change, None)
+}
+
+/// Like [`change_rows`], with the record of the change, which states how exact dates are. Properties that are the same before and after
+/// are left out, and so is what another row says.
+pub(super) fn rows_of(change: &Change, record: Option<&Value>) -> Vec<Row> {
+    let record = record.cloned().or_else(|| serde_json::to_value(change.new.as_ref().or(change.old.as_ref())?).ok());
+    let record = record.unwrap_or_default();
+    let dates = DateStyle::of(change, &record);
+    let mut rows: Vec<Row> = Vec::new();
+    rows.extend(totals(change).or_else(|| main_row(change, &record, dates)));
+    for row in allocation_rows(change, dates) {
+        add(&mut rows, row);
     }
-    for AllocationChange { name, from, to, shift_days, .. } in &change.allocations {
-        let by = shift_days.map(|days| format!(" ({})", phrase::shift(days))).unwrap_or_default();
-        let (was, is) = facts(from.as_ref(), to.as_ref());
-        rows.push((text::line(name, 80), was, format!("{is}{by}")));
-    }
-    for FieldChange { field, from, to } in &change.fields {
+    for FieldChange { field, from, to } in named_fields(change) {
         // Amounts of allocations were already added, under the names of the allocations.
         let (was, is) = values(from, to);
         let is_known = from.is_number() && to.is_number() && rows.iter().any(|row| (&row.1, &row.2) == (&was, &is));
         if !is_known {
-            rows.push((text::line(field, 80), was, is));
+            rows.push((text::line(&phrase::capitalized(&field_words(field)), 80), was, is));
         }
     }
     if let (Some(before), Some(after)) = (&change.before, &change.after) {
-        let (was, is) = two_amounts(before.total, after.total);
-        rows.push(("Total".to_owned(), was, is));
-        let mut row = |what: &str, show: fn(&ScheduleBrief) -> String| rows.push((what.to_owned(), show(before), show(after)));
-        row("Events", |brief| brief.events.to_string());
-        row("Next", |brief| {
-            brief.next.first().map_or("none".into(), |(at, amount)| format!("{}, {}", phrase::day(*at), phrase::amount(*amount)))
+        let mut row = |what: &str, show: &dyn Fn(&ScheduleBrief, Precision) -> String| {
+            rows.push((what.to_owned(), show(before, dates.from), show(after, dates.to)));
+        };
+        row("Events", &|brief, _| brief.events.to_string());
+        row("Next", &|brief, precision| {
+            let next = brief.next.first();
+            next.map_or("none".into(), |(at, amount)| format!("{}, {}", date(*at, precision), phrase::amount(*amount)))
         });
-        row("End", |brief| brief.end.map_or("none".into(), phrase::day));
+        row("End", &|brief, precision| brief.end.map_or("none".into(), |end| date(end, precision)));
+    }
+    rows.retain(|(_, was, is)| was != is);
+    rows
+}
+
+/// Adds a row unless its only row before says the same.
+fn add(rows: &mut Vec<Row>, row: Row) {
+    let is_known =
+        rows.first().is_some_and(|(_, was, is)| *was == row.1 && (*is == row.2 || is.starts_with(&format!("{} (", row.2))));
+    if !is_known {
+        rows.push(row);
+    }
+}
+
+/// The total of the changed tranches. `None` for a change that keeps their number.
+fn totals(change: &Change) -> Option<Row> {
+    let (before, after) = change.before.as_ref().zip(change.after.as_ref())?;
+    let (was, is) = two_amounts(before.total, after.total);
+    let by = change.ratio.filter(|ratio| ratio.is_finite() && was != is).map(|ratio| format!(" ({})", phrase::ratio(ratio)));
+    Some(("Total".to_owned(), was, format!("{is}{}", by.unwrap_or_default())))
+}
+
+/// The value before and after of the whole change. `None` if other rows state it.
+fn main_row(change: &Change, record: &Value, dates: DateStyle) -> Option<Row> {
+    let (from, to) = (change.from.as_ref(), change.to.as_ref());
+    let what = match from.or(to)? {
+        Fact::Time(_) => date_label(change, record),
+        Fact::Amount(_) if change.kind == ChangeKind::SeriesRescaled => "First tranche",
+        Fact::Amount(_) if change.kind == ChangeKind::Revised && !change.fields.is_empty() => return None,
+        Fact::Amount(_) => "Amount",
+        Fact::Text(_) if change.allocations.is_empty() && change.fields.is_empty() => "Name",
+        Fact::Text(_) => return None,
+    };
+    let by = match (change.shift_days_min.zip(change.shift_days_max), change.shift_days, change.ratio) {
+        (Some(_), ..) | (_, Some(_), _) if dates.has_months() => String::new(),
+        (Some((least, most)), ..) => format!(" ({})", phrase::shifts(least, most)),
+        (None, Some(days), _) => format!(" ({})", phrase::shift(days)),
+        (None, None, Some(ratio)) if ratio.is_finite() && from != to => format!(" ({})", phrase::ratio(ratio)),
+        _ => String::new(),
+    };
+    let (was, is) = facts(from, to, dates);
+    Some((what.to_owned(), was, format!("{is}{by}")))
+}
+
+/// `End` for the end of a linear unlock, `First` for the first date of a series, else `Date`.
+fn date_label(change: &Change, record: &Value) -> &'static str {
+    let is_end = |item: &Value| {
+        let end = item.get("endDate").and_then(Value::as_str).and_then(model::parse_timestamp);
+        end.is_some() && end == change.to.as_ref().and_then(Fact::time)
+    };
+    let linears = record.pointer("/linearUnlocks/allocationBreakdown").and_then(Value::as_array);
+    match change.kind {
+        _ if linears.is_some_and(|all| all.iter().any(is_end)) => "End",
+        ChangeKind::SeriesShifted => "First",
+        _ if change.count > 1 && change.shift_days_min != change.shift_days_max => "First",
+        _ => "Date",
+    }
+}
+
+/// The rows of allocations. Names that one allocation was split into are one row.
+fn allocation_rows(change: &Change, dates: DateStyle) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for AllocationChange { name, from, to, shift_days, .. } in &change.allocations {
+        let by = shift_days.filter(|_| !dates.has_months()).map(|days| format!(" ({})", phrase::shift(days))).unwrap_or_default();
+        let (was, is) = facts(from.as_ref(), to.as_ref(), dates);
+        let is_name = to.as_ref().and_then(Fact::text) == Some(name);
+        match rows.iter_mut().find(|row| is_name && row.0 == "Name" && row.1 == was) {
+            Some(row) => row.2 = format!("{}, {is}", row.2),
+            None if is_name => rows.push(("Name".to_owned(), was, is)),
+            None => rows.push((text::line(name, 80), was, format!("{is}{by}"))),
+        }
     }
     rows
 }
 
-/// A fact before and after the change. Different amounts have different texts.
-fn facts(from: Option<&Fact>, to: Option<&Fact>) -> (String, String) {
-    match (from, to) {
-        (Some(Fact::Amount(from)), Some(Fact::Amount(to))) => two_amounts(*from, *to),
-        _ => (fact(from), fact(to)),
+/// The fields that no other row states.
+fn named_fields(change: &Change) -> impl Iterator<Item = &FieldChange> {
+    let is_redated = change.kind == ChangeKind::Revised && matches!(change.to, Some(Fact::Time(_)));
+    // The categories of swapped names are swapped, too.
+    let is_swapped = |field: &FieldChange| {
+        change.fields.iter().any(|other| other.field == field.field && (&other.from, &other.to) == (&field.to, &field.from))
+    };
+    change.fields.iter().filter(move |field| {
+        let is_date = matches!(field.field.as_str(), "unlockDate" | "unlockPrecision");
+        !(is_redated && is_date) && !is_swapped(field)
+    })
+}
+
+/// How exact the dates of a change are, before and after.
+#[derive(Clone, Copy)]
+struct DateStyle {
+    from: Precision,
+    to: Precision,
+}
+
+impl DateStyle {
+    fn of(change: &Change, record: &Value) -> Self {
+        let resource = change.resource.unwrap_or(Resource::Unlock);
+        let record = Record::from_json(resource, &record.to_string()).ok();
+        let to = record.as_ref().and_then(Record::interval).map_or(Precision::Second, |interval| interval.precision);
+        let revised = change.fields.iter().find(|field| field.field == "unlockPrecision");
+        let from = revised.and_then(|field| serde_json::from_value(field.from.clone()).ok()).unwrap_or(to);
+        Self { from, to }
+    }
+
+    fn has_months(self) -> bool {
+        [self.from, self.to].contains(&Precision::Month)
     }
 }
 
-fn fact(fact: Option<&Fact>) -> String {
+/// Formats a date as exact as the source gives it.
+fn date(at: Timestamp, precision: Precision) -> String {
+    if precision == Precision::Month { phrase::month(at) } else { moment(at) }
+}
+
+/// A fact before and after the change. Different amounts and dates have different texts.
+fn facts(from: Option<&Fact>, to: Option<&Fact>, dates: DateStyle) -> (String, String) {
+    match (from, to) {
+        (Some(Fact::Amount(from)), Some(Fact::Amount(to))) => two_amounts(*from, *to),
+        (Some(Fact::Time(was)), Some(Fact::Time(is))) => match (date(*was, dates.from), date(*is, dates.to)) {
+            (a, b) if a == b => (moment(*was), moment(*is)),
+            texts => texts,
+        },
+        _ => (fact(from, dates.from), fact(to, dates.to)),
+    }
+}
+
+fn fact(fact: Option<&Fact>, precision: Precision) -> String {
     match fact {
         None => "–".into(),
         Some(Fact::Amount(amount)) => phrase::amount(*amount),
-        Some(Fact::Time(at)) => moment(*at),
+        Some(Fact::Time(at)) => date(*at, precision),
         Some(Fact::Text(name)) => text::line(name, 80),
     }
 }
@@ -111,7 +226,7 @@ mod tests {
         .expect("a change");
         let rows = change_rows(&change);
         let rows: Vec<[&str; 3]> = rows.iter().map(|(name, was, is)| [name.as_str(), was, is]).collect();
-        assert_eq!(rows, [["Team", "1.40B", "1.42B"], ["allocationPercent", "14.0", "14.194"]]);
+        assert_eq!(rows, [["Team", "1.40B", "1.42B"], ["Allocation percent", "14.0", "14.194"]]);
     }
     #[test]
     fn different_amounts_have_different_texts() {
@@ -122,5 +237,82 @@ mod tests {
         .expect("a change");
         let rows = change_rows(&change);
         assert!(rows.len() == 2 && rows.iter().all(|(_, was, is)| was != is), "{rows:?}");
+    }
+
+    fn rows(change: Value, record: Value) -> Vec<String> {
+        let change: Change = serde_json::from_value(change).expect("a change");
+        rows_of(&change, Some(&record)).into_iter().map(|(name, was, is)| format!("{name}: {was} -> {is}")).collect()
+    }
+
+    fn event(date: &str, precision: &str) -> Value {
+        json!({"unlockDate": date, "cliffUnlocks": {"allocationBreakdown": [{"unlockDate": date, "unlockPrecision": precision}]}})
+    }
+
+    #[test]
+    fn dates_are_no_more_exact_than_the_source() {
+        let moved = json!({
+            "kind": "rescheduled", "from": "2026-05-20T00:00:00Z", "to": "2026-11-20T00:00:00Z", "shiftDays": 184.0, "count": 1,
+            "summary": "", "allocations": [
+                {"name": "Seed", "from": "2026-05-20T00:00:00Z", "to": "2026-11-20T00:00:00Z", "shiftDays": 184.0, "count": 1},
+            ],
+        });
+        let shown = |precision| rows(moved.clone(), event("2026-11-20T00:00:00Z", precision));
+        assert_eq!(shown("month"), ["Date: May 2026 -> November 2026"]);
+        assert_eq!(shown("day"), ["Date: 20 May 2026 -> 20 Nov 2026 (+184 days)"]);
+        let redated = json!({
+            "kind": "revised", "from": "2026-09-22T00:00:00Z", "to": "2026-09-27T00:00:00Z", "count": 1, "summary": "", "fields": [
+                {"field": "unlockDate", "from": "2026-09-22T00:00:00Z", "to": "2026-09-27T00:00:00Z"},
+                {"field": "unlockPrecision", "from": "month", "to": "day"},
+            ],
+        });
+        assert_eq!(rows(redated, event("2026-09-27T00:00:00Z", "day")), ["Date: September 2026 -> 27 Sep 2026"]);
+    }
+
+    #[test]
+    fn dates_of_a_series_and_of_a_linear_end_are_named() {
+        let change = |kind: &str| json!({"kind": kind, "from": "2027-04-09T00:00:00Z", "to": "2028-04-09T00:00:00Z", "shiftDays": 366.0, "count": 1, "summary": ""});
+        let linear = json!({"unlockDate": "2025-04-09T00:00:00Z", "linearUnlocks": {"allocationBreakdown": [{"endDate": "2028-04-09T00:00:00Z"}]}});
+        assert_eq!(rows(change("rescheduled"), linear), ["End: 9 Apr 2027 -> 9 Apr 2028 (+366 days)"]);
+        assert_eq!(rows(change("series_shifted"), Value::Null), ["First: 9 Apr 2027 -> 9 Apr 2028 (+366 days)"]);
+    }
+
+    #[test]
+    fn what_did_not_change_and_what_was_said_is_left_out() {
+        let brief = |total, events, next: f64, end| json!({"total": total, "events": events, "tranches": events, "next": [["2026-05-03T00:00:00Z", next]], "end": end});
+        let split = json!({
+            "kind": "split", "from": 10e6, "to": 10e6, "ratio": 1.0, "count": 1, "summary": "",
+            "allocations": [{"name": "Airdrop", "from": 10e6, "to": 10e6, "count": 1}],
+            "before": brief(10e6, 1, 10e6, "2026-05-03T00:00:00Z"), "after": brief(10e6, 2, 5e6, "2026-08-03T00:00:00Z"),
+        });
+        let expected = ["Events: 1 -> 2", "Next: 3 May 2026, 10.00M -> 3 May 2026, 5.00M", "End: 3 May 2026 -> 3 Aug 2026"];
+        assert_eq!(rows(split, Value::Null), expected);
+        let resized = json!({
+            "kind": "resized", "from": 400e6, "to": 420e6, "ratio": 1.05, "count": 1, "summary": "",
+            "allocations": [{"name": "Team", "from": 400e6, "to": 420e6, "count": 1}],
+            "before": brief(400e6, 36, 10e6, "2029-05-15T00:00:00Z"), "after": brief(420e6, 36, 10e6, "2029-05-15T00:00:00Z"),
+        });
+        assert_eq!(rows(resized, Value::Null), ["Total: 400.00M -> 420.00M (×1.05)"]);
+    }
+
+    #[test]
+    fn new_names_and_fields_are_in_words() {
+        let text = |name: &str, from: &str, to: &str| json!({"name": name, "from": from, "to": to, "count": 1});
+        let split = json!({
+            "kind": "renamed", "from": "Core", "to": "Advisors", "count": 2, "summary": "",
+            "allocations": [text("Advisors", "Core", "Advisors"), text("Founders", "Core", "Founders")],
+        });
+        assert_eq!(rows(split, Value::Null), ["Name: Core -> Advisors, Founders"]);
+        let field = |from: &str, to: &str| json!({"field": "standardAllocationName", "from": from, "to": to});
+        let swapped = json!({
+            "kind": "renamed", "from": "Eco", "to": "Team", "count": 2, "summary": "",
+            "allocations": [text("Team", "Eco", "Team"), text("Eco", "Team", "Eco")],
+            "fields": [field("Community", "Founder"), field("Founder", "Community")],
+        });
+        assert_eq!(rows(swapped, Value::Null), ["Name: Eco -> Team", "Name: Team -> Eco"]);
+        let source = json!({
+            "kind": "revised", "from": "https://a.test", "to": "https://b.test", "count": 13, "summary": "",
+            "fields": [{"field": "dataSource", "from": "https://a.test", "to": "https://b.test"}],
+        });
+        assert_eq!(rows(source, Value::Null), ["Source of the schedule: https://a.test -> https://b.test"]);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{MAX_ROWS, headline::nearness, is_resolved};
 use crate::text;
-use model::{AlertBody, MemberBody, Notification, Timestamp, phrase};
+use model::{AlertBody, ChangeKind, MemberBody, Notification, Resource, Timestamp, phrase};
 
 /// Returns label and value of the facts, most important first.
 pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -25,6 +25,22 @@ pub(super) fn facts(notice: &Notification, record: &Value, now: Timestamp) -> Ve
         }
     }
     facts
+}
+
+/// Returns what the facts of a changed unlock are about, because the change is often only a part of it.
+pub(super) fn facts_of(body: &AlertBody) -> Option<(&'static str, String)> {
+    let change = body.change.as_ref().filter(|change| change.resource.or(body.resource) == Some(Resource::Unlock))?;
+    body.record.as_ref()?;
+    let when = text::line(body.when.as_deref().unwrap_or("without a date"), 80);
+    let past = if body.days_until.is_some_and(|days| days < 0.0) { ", past" } else { "" };
+    let label = match change.kind {
+        ChangeKind::Removed => "Before the removal: whole unlock",
+        // One event that moved can have several recipients.
+        ChangeKind::Rescheduled | ChangeKind::Resized | ChangeKind::Split | ChangeKind::Merged => "Whole unlock",
+        _ if change.count > 1 => "First unlock concerned",
+        _ => "Whole unlock",
+    };
+    Some((label, format!("{when}, all recipients{past}")))
 }
 
 #[derive(Clone, Copy)]

@@ -149,7 +149,12 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
             ));
         }
         // A change of allocations states its own amounts, and the record may be only one of them.
-        let has_size = !size.is_empty() && change.resource.or(body.resource) != Some(Resource::Allocation);
+        // A text that starts with a word like the verb would repeat it.
+        let summary = verb(body).and_then(|verb| summary.strip_prefix(verb)?.strip_prefix(": ")).unwrap_or(summary);
+        let has_size = !size.is_empty()
+            && change.resource.or(body.resource) != Some(Resource::Allocation)
+            && states_size(change, change.resource.or(body.resource))
+            && !summary.starts_with(&size);
         let size = if has_size { format!("{size} · ") } else { String::new() };
         return Some(format!("{size}{}", format!("{of} {}", text::line(summary, model::phrase::MAX_LINE_CHARS)).trim()));
     }
@@ -175,6 +180,15 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
     };
     let parts: Vec<&str> = [size.as_str(), what, when].into_iter().filter(|part| !part.is_empty()).collect();
     (parts.len() > 1).then(|| parts.join(" "))
+}
+
+/// Returns whether the size of the record is that of the change: not if only names, sources, or claims changed.
+fn states_size(change: &Change, resource: Option<Resource>) -> bool {
+    match change.kind {
+        ChangeKind::Renamed | ChangeKind::Committed => change.amount.is_some(),
+        ChangeKind::Revised => resource != Some(Resource::Unlock) || matches!(change.to, Some(Fact::Time(_))),
+        _ => true,
+    }
 }
 
 pub(super) fn token_symbol(body: &AlertBody) -> String {

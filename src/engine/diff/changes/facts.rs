@@ -68,7 +68,7 @@ impl FactRevision {
     /// Returns the sentence about a fact that matters in a text about another change: dates that are more or less exact than before,
     /// another category of an allocation, or another source of the schedule.
     pub(super) fn clause(&self, compared: &Comparison<'_>) -> Option<ChangeClause> {
-        let of_token = || ChangeClause::FieldsRevised { fields: vec![self.field.clone()], events: 1 };
+        let of_token = || ChangeClause::FieldsRevised { fields: vec![self.field.clone()], events: 1, is_only_change: false };
         redated_clause(compared, &self.redated).or_else(|| self.category_clause()).or_else(|| self.is_of_token.then(of_token))
     }
 
@@ -93,7 +93,7 @@ impl FactRevision {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let (from, to) = (text(&self.field.from)?, text(&self.field.to)?);
         let category = CategoryChange { allocations: self.recategorized.clone(), from, to };
-        let clause = ChangeClause::Renamed { names: Vec::new(), categories: vec![category], tranches: 0 };
+        let clause = ChangeClause::Renamed { names: Vec::new(), categories: vec![category], amounts: Vec::new(), tranches: 0 };
         (!self.recategorized.is_empty()).then_some(clause)
     }
 }
@@ -191,7 +191,7 @@ fn gather(all: Vec<RevisedFact>) -> Vec<FactRevision> {
 }
 
 /// Explains facts that belong to no other change: one change for all of them.
-pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Option<ChangeExplanation> {
+pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>, is_only_change: bool) -> Option<ChangeExplanation> {
     let old: BTreeSet<OldRow> = facts.iter().flat_map(|fact| fact.old.iter().copied()).collect();
     let new: BTreeSet<NewRow> = facts.iter().flat_map(|fact| fact.new.iter().copied()).collect();
     let (o, n) = (*old.first()?, *new.first()?);
@@ -214,7 +214,7 @@ pub(super) fn revised(compared: &Comparison<'_>, facts: Vec<FactRevision>) -> Op
     let is_described = |of: &FieldChange| redated.is_some() && [UNLOCK_DATE, UNLOCK_PRECISION].contains(&of.field.as_str());
     let other_fields: Vec<FieldChange> = change.fields.iter().filter(|field| !is_described(field)).cloned().collect();
     if !other_fields.is_empty() {
-        explanation.clauses.push(ChangeClause::FieldsRevised { fields: other_fields, events: new.len() });
+        explanation.clauses.push(ChangeClause::FieldsRevised { fields: other_fields, events: new.len(), is_only_change });
     }
     explanation.clauses.splice(..0, redated);
     (explanation.old, explanation.new) = (old, new);
@@ -266,8 +266,9 @@ pub(super) fn claims(compared: &Comparison<'_>) -> Option<ChangeExplanation> {
         .collect();
     let names = distinct(changed.iter().map(|pair| new[pair.new].name));
     let allocations = names.into_iter().map(str::to_owned).collect();
+    let tranches = tranche_facts(new, &changed.iter().map(|pair| pair.new).collect::<Vec<_>>());
     let at = at(&new[first.new]).and_then(|at| Timestamp::from_timestamp(at, 0));
-    explanation.clauses = vec![ChangeClause::Committed { allocations, from, to, at }];
+    explanation.clauses = vec![ChangeClause::Committed { allocations, from, to, at, tranches }];
     explanation.subject = compared.single_event(&explanation);
     Some(explanation)
 }

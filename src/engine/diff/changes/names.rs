@@ -97,7 +97,7 @@ pub(super) fn add_former_names(compared: &Comparison<'_>, explanations: &mut [Ch
         let names: Vec<(String, String)> = renames.map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
         explanation.change.fields.extend(fields);
         if !names.is_empty() {
-            explanation.clauses.push(ChangeClause::Renamed { names, categories: Vec::new(), tranches: 0 });
+            explanation.clauses.push(ChangeClause::Renamed { names, categories: Vec::new(), amounts: Vec::new(), tranches: 0 });
         }
     }
 }
@@ -105,6 +105,11 @@ pub(super) fn add_former_names(compared: &Comparison<'_>, explanations: &mut [Ch
 /// Returns the new tranches of an allocation.
 fn tranches_of(compared: &Comparison<'_>, name: &str) -> Vec<NewTranche> {
     compared.timeline.new.indexed().filter(|(_, tranche)| tranche.name == name).map(|(j, _)| j).collect()
+}
+
+/// Returns the known tokens of an allocation after the change.
+fn tokens_of(compared: &Comparison<'_>, name: &str) -> f64 {
+    compared.timeline.new.iter().filter(|tranche| tranche.name == name).filter_map(|tranche| tranche.amount).sum()
 }
 
 /// Returns the clause about allocations that are listed together or apart, with their tokens before.
@@ -169,6 +174,7 @@ impl NameChanges<'_> {
             explanation.clauses.push(ChangeClause::Renamed {
                 names: self.renamed.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
                 categories: self.recategorized.iter().map(category).collect(),
+                amounts: self.renamed.iter().map(|(_, to)| tokens_of(compared, to)).collect(),
                 tranches,
             });
         }

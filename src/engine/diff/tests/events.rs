@@ -143,7 +143,10 @@ fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
         [event]
     };
     let change = only(changes_of(&with(None), &with(Some(20.0))), ChangeKind::Committed);
-    assert_eq!(change.summary, "committed claim of Team announced: 20 on 16 Apr 2026");
+    assert_eq!(
+        change.summary,
+        "project announced a claim of 20 of Team, on 16 Apr 2026; the schedule still lists 30 of Team, on 1 Apr 2026"
+    );
     only(changes_of(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
     assert!(changes_of(&with(Some(20.0)), &with(None)).is_empty());
 }

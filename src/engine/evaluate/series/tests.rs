@@ -29,6 +29,17 @@ fn event_without_cliff_has_no_point() {
     assert_eq!(around(&all[1], &all), []);
 }
 
+/// A change of a series carries its first record, without the key of that record.
+#[test]
+fn record_of_a_series_is_listed_once() {
+    let all = [unlock(1, 5.0), unlock(2, 5.0), unlock(3, 5.0)];
+    let own = Tracked { key: "series".into(), ..all[1].clone() };
+    let days: Vec<_> = around(&own, &all).into_iter().map(|point| point.at).collect();
+    assert_eq!(days, all.iter().filter_map(point).map(|point| point.at).collect::<Vec<_>>());
+    // A removed record is not among the others.
+    assert_eq!(around(&own, &[unlock(1, 5.0), unlock(3, 5.0)]).len(), 3);
+}
+
 proptest! {
     #[test]
     fn series_always_contains_the_unlock(days in proptest::collection::vec(-500_i64..500, 1..150), pick in 0_usize..150) {

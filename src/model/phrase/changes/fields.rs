@@ -43,8 +43,32 @@ pub(super) fn field_label(field: &str) -> &str {
         "tokenName" => "token name",
         "tokenSymbol" => "ticker",
         "standardAllocationName" => "category",
+        "allocationName" => "name",
+        "unlockDate" => "date",
         other => other,
     }
+}
+
+/// The name of a field in words, for a table. Unknown fields keep their name in the API, with spaces: `cliff amount`.
+#[must_use]
+pub fn field_words(field: &str) -> String {
+    let label = field_label(field);
+    if label != field || label.contains(|c: char| !c.is_ascii_alphanumeric()) {
+        return label.to_owned();
+    }
+    let mut words = String::new();
+    for c in label.chars() {
+        if c.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(c.to_ascii_lowercase());
+    }
+    words
+}
+
+/// Returns whether a field says nothing about dates and amounts.
+pub(super) fn is_label(field: &str) -> bool {
+    matches!(field, "dataSource" | "listedMethod" | "tokenName" | "tokenSymbol")
 }
 
 /// The value of a field, short and on one line.

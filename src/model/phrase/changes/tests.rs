@@ -201,12 +201,13 @@ fn renames_state_both_names() {
             .iter()
             .map(|(from, to)| CategoryChange { allocations: texts(&["Farm"]), from: (*from).to_owned(), to: (*to).to_owned() })
             .collect(),
+        amounts: vec![40.0, 25.0],
         tranches: 12,
     };
     assert_summary(renamed(&[("Team", "Core")], &[]), "Team renamed Core (12 tranches)");
     assert_summary(
         renamed(&[("Team", "Core"), ("Core", "Team")], &[]),
-        "Team is now called Core, and Core is now called Team (12 tranches)",
+        "Team (40) is now called Core, and Core (25) is now called Team (12 tranches)",
     );
     assert_summary(
         renamed(&[("a", "b"), ("c", "d"), ("e", "f"), ("g", "h")], &[]),
@@ -215,11 +216,11 @@ fn renames_state_both_names() {
     assert_summary(renamed(&[], &[("Treasury", "Community")]), "Farm filed under Community instead of Treasury (12 tranches)");
     assert_summary(
         ChangeClause::AllocationsRelisted { from: shares(&[("Team", 5.0), ("Seed", 10.0)]), to: shares(&[("Insiders", 15.0)]) },
-        "Seed (10) and Team (5) are now listed as Insiders",
+        "Seed (10) and Team (5) are now listed as Insiders; the total of 15 ARB (1.50% of max supply) is unchanged",
     );
     assert_summary(
         ChangeClause::AllocationsRelisted { from: shares(&[("Insiders", 15.0)]), to: shares(&[("Team", 5.0), ("Seed", 10.0)]) },
-        "Insiders is now listed as Seed (10) and Team (5)",
+        "Insiders is now listed as Seed (10) and Team (5); the total of 15 ARB (1.50% of max supply) is unchanged",
     );
     assert_summary(
         ChangeClause::Relisted { name: "Alpha".into(), from: "alpha".into(), to: "omega".into() },
@@ -230,18 +231,37 @@ fn renames_state_both_names() {
 #[test]
 fn fields_and_claims_state_the_new_value() {
     let fields = ["a", "b", "c", "d"].map(|name| field(name, Value::Null, json!(30.0))).to_vec();
-    assert_summary(ChangeClause::FieldsRevised { fields, events: 2 }, "a is now 30; b is now 30; c is now 30 (2 events)");
+    assert_summary(
+        ChangeClause::FieldsRevised { fields, events: 2, is_only_change: true },
+        "a is now 30; b is now 30; c is now 30 (2 events)",
+    );
     let fields = vec![field("dataSource", json!("x"), json!("y"))];
-    assert_summary(ChangeClause::FieldsRevised { fields, events: 1 }, "source of the schedule changed from x to y");
+    assert_summary(
+        ChangeClause::FieldsRevised { fields, events: 1, is_only_change: true },
+        "no date or amount changed; source of the schedule changed from x to y",
+    );
     let link = |end: &str| json!(format!("https://example.gitbook.io/protocol-documentation/token/tokenomics{end}"));
     let fields = vec![field("dataSource", link(""), link("-v2"))];
     assert_summary(
-        ChangeClause::FieldsRevised { fields, events: 1 },
+        ChangeClause::FieldsRevised { fields, events: 1, is_only_change: false },
         "source of the schedule changed from …token/tokenomics to …token/tokenomics-v2",
     );
-    let claim = |from, at| ChangeClause::Committed { allocations: texts(&["Team"]), from, to: Some(20.0), at };
-    assert_summary(claim(None, Some(time("2026-04-16"))), "committed claim of Team announced: 20 on 16 Apr 2026");
-    assert_summary(claim(Some(5.0), None), "committed claim of Team changed from 5 to 20");
+    let tranches = vec![cliff("Team", 30.0, "2026-05-01")];
+    let claim = |from, at| ChangeClause::Committed {
+        allocations: texts(&["Team"]),
+        from,
+        to: Some(20.0),
+        at,
+        tranches: tranches.clone(),
+    };
+    assert_summary(
+        claim(None, Some(time("2026-04-16"))),
+        "project announced a claim of 20 of Team, on 16 Apr 2026; the schedule still lists 30 ARB of Team (3.00% of max supply), on 1 May 2026",
+    );
+    assert_summary(
+        claim(Some(5.0), None),
+        "project announced a claim of 20 instead of 5 of Team; the schedule still lists 30 ARB of Team (3.00% of max supply), on 1 May 2026",
+    );
 }
 
 #[test]

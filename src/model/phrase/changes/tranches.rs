@@ -70,6 +70,11 @@ impl ScheduleUnit<'_> {
         self.percent(value).map_or_else(String::new, |share| format!(" ({share})"))
     }
 
+    /// An amount with its share: `20.00M ARB (2.00% of max supply)`.
+    pub(super) fn amount_and_share(&self, value: f64) -> String {
+        format!("{}{}", self.tokens(value), self.share(value))
+    }
+
     fn percent(&self, value: f64) -> Option<String> {
         let supply = self.max_supply.filter(|supply| *supply > 0.0)?;
         let percent = value / supply * 100.0;

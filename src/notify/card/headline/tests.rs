@@ -81,3 +81,29 @@ fn end_of_linear_unlocks_states_the_rates_before_and_after() {
     assert_eq!(shown("rescheduled out", Some(step), None), "ARB: vesting falls from 1.20M to 0 per day");
     assert_eq!(shown("lead 7d", None, Some(2.0)), "ARB: vesting ends on 12 Mar 2026");
 }
+
+#[test]
+fn headline_of_a_change_states_each_fact_once() {
+    let shown = |kind, summary: &str, to: Option<Fact>| {
+        let change = Change { summary: summary.into(), to, ..Change::of(kind, Resource::Unlock, &"debridge".into()) };
+        let body = AlertBody {
+            token: Some(TokenBody { id: "debridge".into(), name: "deBridge".into(), symbol: "DBR".into() }),
+            resource: Some(Resource::Unlock),
+            record: Some(json!({"cliffUnlocks": {"cliffAmount": 25_000.0}})),
+            change: Some(change),
+            ..AlertBody::firing("al_1".into(), "ScheduleChanged", "revised", time("2026-11-23"))
+        };
+        headline(&body, ShareStyle::Short)
+    };
+    let text = Some(Fact::Text("y".into()));
+    let date = Some(Fact::Time(time("2026-09-17")));
+    for (kind, summary, to, expected) in [
+        (ChangeKind::Removed, "removed: an event without a date", None, "DBR removed: 25.00K DBR · an event without a date"),
+        (ChangeKind::Revised, "source changed from x to y", text.clone(), "DBR: source changed from x to y"),
+        (ChangeKind::Renamed, "Team renamed Core", text, "DBR: Team renamed Core"),
+        (ChangeKind::Committed, "project announced a claim", None, "DBR: project announced a claim"),
+        (ChangeKind::Revised, "25.00K DBR of Reserve now dated", date, "DBR: 25.00K DBR of Reserve now dated"),
+    ] {
+        assert_eq!(shown(kind, summary, to), expected);
+    }
+}
