@@ -82,7 +82,7 @@ fn same_total_to_other_recipients_is_reallocated() {
     let change = only(changes_of(&before, &after), ChangeKind::Renamed);
     assert_eq!(change.summary, "Investors is now listed as Partners (6) and Advisors (4); the total of 10 tokens is unchanged");
     let change = only(changes_of(&after, &before), ChangeKind::Renamed);
-    assert_eq!(change.summary, "Partners (6) and Advisors (4) are now listed as Investors");
+    assert_eq!(change.summary, "Partners (6) and Advisors (4) are now listed as Investors; the total of 10 tokens is unchanged");
 }
 
 #[test]
