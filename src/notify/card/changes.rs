@@ -137,7 +137,7 @@ fn named_fields(change: &Change) -> impl Iterator<Item = &FieldChange> {
     })
 }
 
-/// How exact the dates of a change are, before and after.
+/// The precisions of the dates of a change, before and after.
 #[derive(Clone, Copy)]
 struct DateStyle {
     from: Precision,

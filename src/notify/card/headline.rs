@@ -182,7 +182,7 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
     (parts.len() > 1).then(|| parts.join(" "))
 }
 
-/// Returns whether the size of the record is that of the change: not if only names, sources, or claims changed.
+/// Returns whether the record has the size of the change: not if only names, sources, or claims changed.
 fn states_size(change: &Change, resource: Option<Resource>) -> bool {
     match change.kind {
         ChangeKind::Renamed | ChangeKind::Committed => change.amount.is_some(),

@@ -21,7 +21,7 @@ pub(crate) fn date_of(point: &SeriesPoint) -> String {
 /// The smallest part of an unlock that is more than a rounding.
 const MIN_REST: f64 = 1e-6;
 
-/// Returns the tokens that were removed from the alert's own unlock, in one allocation or in several. `None` if the change is no removal.
+/// Returns the tokens that were removed from the alert's own unlock, in one allocation or in several. `None` if the change is not a removal.
 fn removed_tokens(body: &AlertBody) -> Option<f64> {
     let change = body.change.as_ref().filter(|change| change.kind == ChangeKind::Removed)?;
     if let (1, Some(amount)) = (change.count, change.amount) {

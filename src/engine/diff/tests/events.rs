@@ -80,9 +80,9 @@ fn same_total_to_other_recipients_is_reallocated() {
         [event("2026-04-16", &[("Team", 30.0), ("Advisors", 4.0), ("Partners", 6.0)]), event("2026-05-16", &[("Team", 1.0)])];
     // All tokens of an allocation that go to new ones are listed apart.
     let change = only(changes_of(&before, &after), ChangeKind::Renamed);
-    assert_eq!(change.summary, "Investors is now listed as Partners (6) and Advisors (4)");
+    assert_eq!(change.summary, "Investors is now listed as Partners (6) and Advisors (4); the total of 10 tokens is unchanged");
     let change = only(changes_of(&after, &before), ChangeKind::Renamed);
-    assert_eq!(change.summary, "Partners (6) and Advisors (4) are now listed as Investors");
+    assert_eq!(change.summary, "Partners (6) and Advisors (4) are now listed as Investors; the total of 10 tokens is unchanged");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
     let change = only(changes_of(&with(None), &with(Some(20.0))), ChangeKind::Committed);
     assert_eq!(
         change.summary,
-        "project announced a claim of 20 of Team, on 16 Apr 2026; the schedule still lists 30 of Team, on 1 Apr 2026"
+        "project announced a claim of 20 of Team, on 16 Apr 2026; the schedule still lists 30 tokens of Team, on 16 Apr 2026"
     );
     only(changes_of(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
     assert!(changes_of(&with(Some(20.0)), &with(None)).is_empty());
