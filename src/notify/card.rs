@@ -271,7 +271,7 @@ pub struct Card {
     /// The annotation `description`.
     pub description: String,
     pub facts: Vec<(&'static str, String)>,
-    /// What the facts of a changed unlock are about: `Whole unlock` and `on 24 Apr 2026, all recipients`. `None` for other alerts, whose
+    /// The subject of the facts of a changed unlock: `Whole unlock` and `on 24 Apr 2026, all recipients`. `None` for other alerts, whose
     /// headline says it.
     pub facts_of: Option<(&'static str, String)>,
     /// The changed property, its value before, and its value after.

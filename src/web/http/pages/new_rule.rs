@@ -29,7 +29,7 @@ const MAX_NAME: usize = 80;
 
 /// The fields of the form, as typed.
 #[derive(Clone, Debug, Default, Serialize)]
-struct RuleDraft {
+struct NewRuleForm {
     about: &'static str,
     tokens: String,
     above: String,
@@ -42,7 +42,7 @@ struct RuleDraft {
     name: String,
 }
 
-impl RuleDraft {
+impl NewRuleForm {
     /// Reads the fields. Without a name, or with the default name of another kind of alert, the rule gets one that is not taken.
     fn of(fields: &FormFields, rules: &[SourceText]) -> Self {
         let text = |name: &str| fields.text(name).to_owned();
@@ -147,7 +147,7 @@ fn is_usual(name: &str, topic: RuleTopic) -> bool {
 
 #[derive(Serialize)]
 struct NewRulePage {
-    draft: RuleDraft,
+    draft: NewRuleForm,
     topics: Vec<(&'static str, &'static str)>,
     /// The fields that the kind of alert has.
     has: FieldsOfTopic,
@@ -215,7 +215,7 @@ impl MadeRule {
 /// `GET /rules/new`. The fields are in the address, so that a form can be sent as a link.
 pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): RequestVisitor, uri: Uri) -> ActionResult {
     let fields = FormFields::parse(uri.query().unwrap_or_default().as_bytes());
-    let draft = RuleDraft::of(&fields, &deps.app.readiness.texts());
+    let draft = NewRuleForm::of(&fields, &deps.app.readiness.texts());
     let prepared = prepare(&deps, &draft).await?;
     page(&deps, &visitor, draft, prepared)
 }
@@ -229,7 +229,7 @@ pub(super) async fn save(
     if !deps.app.live.load().config.http.edit_rules {
         return Err(WebError::new(ErrorCode::NotFound, "rules cannot be saved on the pages: set edit_rules = true in [http]"));
     }
-    let draft = RuleDraft::of(&fields, &deps.app.readiness.texts());
+    let draft = NewRuleForm::of(&fields, &deps.app.readiness.texts());
     let author = fields.text("author").chars().take(200).collect::<String>();
     let prepared = match prepare(&deps, &draft).await? {
         Ok(_) if author.is_empty() => Err("Nothing was saved: enter your name.".to_owned()),
@@ -256,7 +256,7 @@ pub(super) async fn save(
 }
 
 /// Makes and checks the rule of a draft, or returns the problem to show in the form.
-async fn prepare(deps: &HttpDeps, draft: &RuleDraft) -> Result<Result<PreparedRule, String>, WebError> {
+async fn prepare(deps: &HttpDeps, draft: &NewRuleForm) -> Result<Result<PreparedRule, String>, WebError> {
     let live = deps.app.live.load_full();
     let request = match draft.request(deps, &live).await? {
         Ok(request) => request,
@@ -267,7 +267,7 @@ async fn prepare(deps: &HttpDeps, draft: &RuleDraft) -> Result<Result<PreparedRu
     Ok(made.unwrap_or_else(|_| Err("The rule could not be checked. The log shows the reason.".to_owned())))
 }
 
-fn page(deps: &HttpDeps, visitor: &Visitor, draft: RuleDraft, prepared: Result<PreparedRule, String>) -> ActionResult {
+fn page(deps: &HttpDeps, visitor: &Visitor, draft: NewRuleForm, prepared: Result<PreparedRule, String>) -> ActionResult {
     let live = deps.app.live.load_full();
     let topic = draft.topic();
     let recipient = |of: Recipient| RecipientChoice {
