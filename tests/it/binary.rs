@@ -8,6 +8,7 @@ mod dry_run;
 mod first_minutes;
 mod inspect;
 mod mcp;
+mod mcp_limits;
 mod message_types;
 mod outages;
 mod program;
@@ -18,6 +19,7 @@ mod runbooks;
 mod secrets;
 mod signals;
 mod unit;
+mod walks;
 
 use std::{
     fs,

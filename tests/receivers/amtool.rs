@@ -163,6 +163,8 @@ async fn amtool_queries_alerts_and_manages_silences() {
     assert_eq!(stage.tokens(&["alertname=Ahead"]), all);
     assert!(stage.amtool_error(&["silence", "expire", &active]).contains("404"));
 
+    manage_several_silences(&stage);
+
     // What a silence here cannot be is an error with the reason. `\Q` is valid in Go.
     for (arguments, said) in [
         (&["--duration=9000h", "token=sui"][..], "at most 366 days"),
@@ -178,4 +180,44 @@ async fn amtool_queries_alerts_and_manages_silences() {
     assert!(stage.amtool_error(&["alert", "add", "alertname=Own"]).contains("405"));
     assert!(stage.amtool_ok(&["config", "show"]).contains("cliffwatch routes show"));
     assert!(stage.amtool_ok(&["cluster", "show"]).contains("disabled"));
+}
+
+/// The other forms of the commands: a time range, details, filters of the list, several ids at once, and import of an exported list.
+fn manage_several_silences(stage: &Stage) {
+    let soon = (chrono::Utc::now() + chrono::TimeDelta::hours(3)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let later = (chrono::Utc::now() + chrono::TimeDelta::hours(9)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let add = |author: &str, arguments: &[&str]| {
+        let author = format!("--author={author}");
+        let add: Vec<&str> =
+            ["silence", "add", &author, "--comment=planned"].into_iter().chain(arguments.iter().copied()).collect();
+        stage.amtool_ok(&add).trim().to_owned()
+    };
+    let (start, end) = (format!("--start={soon}"), format!("--end={later}"));
+    let planned = add("ben", &[&start, &end, "token=sui"]);
+    let now = add("ann", &["--duration=1h", "token=aptos"]);
+    assert_eq!(stage.tokens(&["alertname=Ahead"]), set(&["arbitrum", "sui"]), "the planned one has no effect yet");
+    let query = |arguments: &[&str]| {
+        let query: Vec<&str> = ["silence", "query", "-q"].into_iter().chain(arguments.iter().copied()).collect();
+        stage.amtool_ok(&query).split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let both = BTreeSet::from([planned.clone(), now.clone()]);
+    assert_eq!(query(&[]), both);
+    assert_eq!(query(&["--created-by=ben"]), BTreeSet::from([planned.clone()]));
+    assert_eq!(query(&["--within=2h"]), BTreeSet::from([now.clone()]));
+    let details = stage.amtool_ok(&["-o", "extended", "silence", "query"]);
+    assert!(details.contains(&planned) && details.contains("ben") && details.contains("planned"), "{details}");
+    let details = stage.amtool_ok(&["-o", "extended", "alert", "query", "alertname=Ahead"]);
+    assert!(details.contains("token=\"arbitrum\"") && details.contains("Generator URL"), "{details}");
+
+    let exported = stage.amtool_ok(&["-o", "json", "silence", "query"]);
+    // amtool silence expire $(amtool silence query -q)
+    stage.amtool_ok(&["silence", "expire", &planned, &now]);
+    assert_eq!(query(&[]), BTreeSet::new());
+    std::fs::write(stage.folder.path().join("silences.json"), exported).expect("written");
+    stage.amtool_ok(&["silence", "import", "--force", "silences.json"]);
+    let imported = query(&[]);
+    assert!(imported.len() == 2 && imported.is_disjoint(&both), "{imported:?}");
+    let expire: Vec<&str> = ["silence", "expire"].into_iter().chain(imported.iter().map(String::as_str)).collect();
+    stage.amtool_ok(&expire);
+    assert_eq!(stage.tokens(&["alertname=Ahead"]), set(&["aptos", "arbitrum", "sui"]));
 }

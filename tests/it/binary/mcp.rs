@@ -26,6 +26,11 @@ struct Session(Value);
 
 impl Session {
     fn run(python: &std::ffi::OsStr, workdir: &Workdir, globals: &[&str], calls: &[(&str, Value)]) -> Self {
+        Self::run_calls(python, workdir, globals, &json!(calls))
+    }
+
+    /// Runs calls of the form [tool, arguments, seconds until the client cancels the call].
+    fn run_calls(python: &std::ffi::OsStr, workdir: &Workdir, globals: &[&str], calls: &Value) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/binary/mcp_client.py");
         let arguments: Vec<&str> = globals.iter().copied().chain(["mcp"]).collect();
         let given = json!({
@@ -221,6 +226,21 @@ async fn check_next_to_a_daemon(python: &std::ffi::OsStr, fixture: &Fixture) {
         session.json(call);
     }
     assert_eq!(daemon.stop().code(), 0);
+}
+
+/// Two canceled calls would block all others if their commands went on.
+#[test]
+fn call_that_the_client_gives_up_ends() {
+    let Some(python) = python() else { return };
+    let workdir = mcp_limits::hanging();
+    let plan = json!(["plan", {}, 1.0]);
+    let calls = json!([plan, plan, plan, ["fields", {"on": "burn"}, 30.0]]);
+    let session = Session::run_calls(&python, &workdir, &["--config", "hanging.toml"], &calls);
+    for call in 0..3 {
+        let error = session.result(call)["protocolError"].as_str().unwrap_or_default();
+        assert!(error.to_lowercase().contains("timed out"), "{:#}", session.result(call));
+    }
+    assert!(session.json(3).as_array().is_some_and(|fields| fields.len() > 3), "{}", session.result(3));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 """Calls tools of an MCP server with the official Python package.
 
-Reads a JSON object from standard input: `command`, `args`, `cwd`, and `calls`, a list of [tool, arguments]. Prints a JSON object with the
-server, its tools, and a result for each call.
+Reads a JSON object from standard input: `command`, `args`, `cwd`, and `calls`, a list of [tool, arguments] or [tool, arguments, seconds].
+After these seconds, the client cancels the call. Prints a JSON object with the server, its tools, and a result for each call.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ async def main():
         welcome = await session.initialize()
         tools = await session.list_tools()
         results = []
-        for tool, arguments in given["calls"]:
+        for tool, arguments, *seconds in given["calls"]:
             try:
-                result = await session.call_tool(tool, arguments)
+                result = await session.call_tool(tool, arguments, read_timeout_seconds=seconds[0] if seconds else None)
             except Exception as error:  # an error of the protocol
                 results.append({"protocolError": str(error)})
                 continue
