@@ -18,7 +18,7 @@ use std::{
 use world::{TOKEN, World};
 
 /// The time limit for all browser steps together.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(500);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(1_500);
 
 /// Returns whether a required tool is missing, and prints which. Panics instead if CI requires the test.
 fn is_tool_missing() -> bool {

@@ -16,6 +16,8 @@ const axe = readFileSync(join(here, "node_modules/axe-core/axe.min.js"), "utf8")
 const sizes = { wide: { width: 1360, height: 900 }, phone: { width: 390, height: 844 } };
 // Colors do not change a layout, so two pairs check both sizes and both schemes. Screenshots are of all pairs.
 const looks = [["wide", "light"], ["phone", "dark"], ...(shots ? [["wide", "dark"], ["phone", "light"]] : [])];
+/** The time limit of an action in milliseconds. Other tests run at the same time. */
+const patience = 90_000;
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 const profile = mkdtempSync(join(tmpdir(), "cliffwatch-browser-"));
@@ -40,6 +42,7 @@ function stepTools(step) {
       const key = JSON.stringify([size, scheme, options]);
       if (!contexts.has(key)) contexts.set(key, await context(size, scheme, options));
       const page = await contexts.get(key).newPage();
+      page.setDefaultTimeout(patience);
       const where = () => `${page.url().replace(base, "")} (${size}, ${scheme})`;
       page.on("console", (message) => {
         const text = message.text();

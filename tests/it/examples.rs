@@ -56,7 +56,7 @@ fn examples_pass_check_and_their_tests_and_are_not_loaded_by_default() {
     assert_eq!(ran.code(), 0, "{}", ran.err);
     let ran = workdir.run("test");
     assert_eq!(ran.code(), 0, "{}\n{}", ran.out, ran.err);
-    assert!(ran.out.contains("16 tests passed"), "{}", ran.out);
+    assert!(ran.out.contains("18 tests passed"), "{}", ran.out);
 }
 
 #[test]

@@ -324,16 +324,7 @@ impl ChangeClause {
             Self::Renamed { names, categories, amounts, tranches } => {
                 format!("{} ({})", renamed(names, categories, amounts), count(*tranches, "tranche"))
             }
-            Self::AllocationsRelisted { from, to } => {
-                let verb = if from.len() > 1 { "are" } else { "is" };
-                let sum = |side: &[(String, f64)]| side.iter().map(|(_, tokens)| tokens).sum::<f64>();
-                let total = if is_close(sum(from), sum(to), MAX_ROUNDING) {
-                    format!("; the total of {} is unchanged", unit.amount_and_share(sum(to)))
-                } else {
-                    String::new()
-                };
-                format!("{} {verb} now listed as {}{total}", shares(from), shares(to))
-            }
+            Self::AllocationsRelisted { from, to } => relisted(unit, from, to),
             Self::Rewritten { before, after, allocations, renamed: names } => {
                 let mut clauses = vec![rewritten(before, after)];
                 clauses.extend(rewritten_allocations(allocations));
@@ -344,13 +335,7 @@ impl ChangeClause {
                 let listed = unit.holding_when_due(tranches);
                 committed(allocations, *from, *to, *at, &listed)
             }
-            Self::FieldsRevised { fields, events, is_only_change } => {
-                let clauses: Vec<String> = fields.iter().take(MAX_FIELDS).map(field_change).collect();
-                let events = if *events > 1 { format!(" ({})", count(*events, "event")) } else { String::new() };
-                let is_label_only = *is_only_change && fields.iter().all(|field| is_label(&field.field));
-                let unchanged = if is_label_only { "no date or amount changed; " } else { "" };
-                format!("{unchanged}{}{events}", clauses.join("; "))
-            }
+            Self::FieldsRevised { fields, events, is_only_change } => revised(fields, *events, *is_only_change),
             Self::SupplyChanged { of, from, to, ratio } => {
                 let what = match of {
                     SupplyTotal::MaxSupply => "maximum supply",
@@ -362,6 +347,25 @@ impl ChangeClause {
             Self::Relisted { name, from, to } => format!("the source lists {name} as {to} now, no longer as {from}"),
         }
     }
+}
+
+fn relisted(unit: &ScheduleUnit<'_>, from: &[(String, f64)], to: &[(String, f64)]) -> String {
+    let verb = if from.len() > 1 { "are" } else { "is" };
+    let sum = |side: &[(String, f64)]| side.iter().map(|(_, tokens)| tokens).sum::<f64>();
+    let total = if is_close(sum(from), sum(to), MAX_ROUNDING) {
+        format!("; the total of {} is unchanged", unit.amount_and_share(sum(to)))
+    } else {
+        String::new()
+    };
+    format!("{} {verb} now listed as {}{total}", shares(from), shares(to))
+}
+
+fn revised(fields: &[FieldChange], events: usize, is_only_change: bool) -> String {
+    let clauses: Vec<String> = fields.iter().take(MAX_FIELDS).map(field_change).collect();
+    let events = if events > 1 { format!(" ({})", count(events, "event")) } else { String::new() };
+    let is_label_only = is_only_change && fields.iter().all(|field| is_label(&field.field));
+    let unchanged = if is_label_only { "no date or amount changed; " } else { "" };
+    format!("{unchanged}{}{events}", clauses.join("; "))
 }
 
 fn next_or_first(is_next: bool) -> &'static str {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_and_what_was_said_is_left_out() {
+    fn unchanged_and_repeated_facts_are_left_out() {
         let brief = |total, events, next: f64, end| json!({"total": total, "events": events, "tranches": events, "next": [["2026-05-03T00:00:00Z", next]], "end": end});
         let split = json!({
             "kind": "split", "from": 10e6, "to": 10e6, "ratio": 1.0, "count": 1, "summary": "",

@@ -201,10 +201,7 @@ impl TokenPage {
             former: has_ghost.then_some(former_curves.as_slice()),
             cliffs: &cliffs,
             next: next_cliff(snapshot, now),
-            lanes: vec![
-                EventLane { name: "Burned", class: "burn", sizes: &burns, format: |size| phrase::tokens(size, None) },
-                EventLane { name: "Bought back", class: "buyback", sizes: &buybacks, format: phrase::usd },
-            ],
+            lanes: event_lanes(&burns, &buybacks),
             max_supply: token.item.max_supply.copied(),
             now,
         };
@@ -330,6 +327,13 @@ fn next_cliff(snapshot: &TokenSnapshot, now: Timestamp) -> Option<NextCliff> {
     let (_, interval, amount, value) = cliffs.min_by_key(|(nominal, ..)| *nominal)?;
     let (label, short) = (phrase::next_cliff(amount, value, &interval), phrase::next_cliff_short(amount, &interval));
     Some(NextCliff { interval, label, short })
+}
+
+fn event_lanes<'a>(burns: &'a [(Timestamp, f64)], buybacks: &'a [(Timestamp, f64)]) -> Vec<EventLane<'a>> {
+    vec![
+        EventLane { name: "Burned", class: "burn", sizes: burns, format: |size| phrase::tokens(size, None) },
+        EventLane { name: "Bought back", class: "buyback", sizes: buybacks, format: phrase::usd },
+    ]
 }
 
 /// Returns the sizes of burns in tokens or of buybacks in USD, the units that the source usually gives.

@@ -80,7 +80,7 @@ export default async function (t) {
   await t.open(missing, "/tokens/arbitru", 404);
   await t.look(missing, "missing.wide.light");
   await missing.getByRole("searchbox").fill("arbitrum");
-  await missing.getByRole("button", { name: "Search" }).click();
+  await missing.locator("main").getByRole("button", { name: "Search" }).click();
   t.check((await missing.locator("#tokens tbody tr").count()) >= 1, "the search box of a missing token finds nothing");
   await missing.getByRole("link", { name: "ARB", exact: true }).click();
   t.check(missing.url().endsWith("/tokens/arbitrum"), `the link of a found token opens ${missing.url()}`);

@@ -25,7 +25,7 @@ const SEVERITIES: [&str; 3] = ["info", "warning", "critical"];
 /// The valid numbers of days without a buyback.
 const DAYS: std::ops::RangeInclusive<u32> = 1..=3650;
 const MAX_TOKENS: usize = 50;
-const MAX_NAME: usize = 80;
+const MAX_RULE_NAME: usize = 80;
 
 /// The fields of the form, as typed.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -78,7 +78,7 @@ impl NewRuleForm {
     fn read(&self, tokens: Vec<String>, live: &LiveConfig) -> Result<RuleRequest, String> {
         let about = self.topic();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if self.name.len() > MAX_NAME || !self.name.chars().all(is_name) {
+        if self.name.len() > MAX_RULE_NAME || !self.name.chars().all(is_name) {
             return Err("The name can have letters, digits, “-”, and “_”.".to_owned());
         }
         if !SEVERITIES.contains(&self.severity.as_str()) {
