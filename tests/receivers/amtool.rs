@@ -184,8 +184,10 @@ async fn amtool_queries_alerts_and_manages_silences() {
 
 /// The other forms of the commands: a time range, details, filters of the list, several ids at once, and import of an exported list.
 fn manage_several_silences(stage: &Stage) {
-    let soon = (chrono::Utc::now() + chrono::TimeDelta::hours(3)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-    let later = (chrono::Utc::now() + chrono::TimeDelta::hours(9)).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let soon = (cliffwatch::model::clock::Clock::system().now() + chrono::TimeDelta::hours(3))
+        .to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let later = (cliffwatch::model::clock::Clock::system().now() + chrono::TimeDelta::hours(9))
+        .to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let add = |author: &str, arguments: &[&str]| {
         let author = format!("--author={author}");
         let add: Vec<&str> =

@@ -133,7 +133,7 @@ fn named_fields(change: &Change) -> impl Iterator<Item = &FieldChange> {
     };
     change.fields.iter().filter(move |field| {
         let is_date = matches!(field.field.as_str(), "unlockDate" | "unlockPrecision");
-        !(is_redated && is_date) && !is_swapped(field)
+        !(is_swapped(field) || is_redated && is_date)
     })
 }
 

@@ -45,7 +45,10 @@ async function byPointer(t, page) {
   const at = await box(page, "#schedule");
   const seen = new Set();
   for (const share of [0.2, 0.45, 0.7]) {
+    const before = (await shown(page, "#schedule")).day;
     await page.mouse.move(at.x + at.width * share, at.y + at.height / 2);
+    // The values follow with the next frame.
+    for (let wait = 0; wait < 100 && (await shown(page, "#schedule")).day === before; wait++) await page.waitForTimeout(100);
     const { text, day, total } = await shown(page, "#schedule");
     seen.add(day);
     t.check(rows.some((row) => row.day === day && row.total === total), `the values under the pointer are not in the table: ${text}`);
