@@ -17,6 +17,7 @@ import service_client
 from daemon_client.models import NewAcknowledgement, NewReplay, NewSilence
 
 WAIT_TIMEOUT = 90  # Seconds until the demo has produced one of each kind of data.
+MAX_ATTEMPTS = 10
 pages, token, service, key = sys.argv[1:5]
 called = set()
 
@@ -28,13 +29,23 @@ def operations(package):
     return {each.__name__.rpartition(".")[2]: each for each in found if hasattr(each, "sync_detailed")}
 
 
+def patiently(request):
+    """Returns the response of a request, which is repeated as often as a busy server asks for."""
+    for _ in range(MAX_ATTEMPTS):
+        response = request()
+        if response.status_code != 503:
+            break
+        time.sleep(float(response.headers.get("retry-after", 1)))
+    return response
+
+
 def caller(package, client):
     """Returns the operations of a client, and a function that calls one and checks its response."""
     own = operations(package)
 
     def call(name, status=200, **parameters):
         called.add((package, name))
-        response = own[name].sync_detailed(client=client, **parameters)
+        response = patiently(lambda: own[name].sync_detailed(client=client, **parameters))
         assert response.status_code == status, f"{name}: {response.status_code}: {response.content[:300]}"
         assert response.parsed is not None or status in (204, 401), f"{name}: the client cannot parse the response: {response.content[:300]}"
         return response.parsed
@@ -143,7 +154,7 @@ def check_service():
             continue
         for example in reversed(examples.values()):
             called.add(("service_client", name))
-            response = module.sync_detailed(client=client, **{each: example for each in needed})
+            response = patiently(lambda: module.sync_detailed(client=client, **{each: example for each in needed}))
             assert response.status_code in (200, 404), f"{name}: {response.status_code}: {response.content[:300]}"
             assert response.parsed is not None and response.parsed.metadata, f"{name}: the client cannot parse the response: {response.content[:300]}"
             if response.status_code == 200:
