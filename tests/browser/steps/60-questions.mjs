@@ -34,13 +34,13 @@ const rowsOf = (place) => place.locator("tbody tr:not(.today:has(td:nth-child(2)
 async function weekOfMyBook(t, page, effort) {
   await t.open(page, "/");
   await effort.form(async () => { await Promise.all([page.waitForURL(/group=portfolio/), page.getByLabel("Tokens", { exact: true }).selectOption("portfolio")]); });
-  const sums = (await api(t, page, "/supply?group=portfolio")).ahead["7d"];
+  const sums = (await api(t, page, "/supply?group=portfolio&limit=10000")).ahead["7d"];
   const tile = await shown(page.locator("#tiles .tile").first());
   t.check(tile.startsWith("Next 7 days") && isNear(tile.slice("Next 7 days".length), sums.total.value ?? 0), `the next 7 days of the book are ${tile}, not ${sums.total.value}`);
-  const coming = (await api(t, page, "/upcoming?within=7d&type=cliff&group=portfolio")).filter((row) => row.counted);
+  const coming = (await api(t, page, "/upcoming?within=7d&type=cliff&group=portfolio&limit=10000")).filter((row) => row.counted);
   const rows = await rowsOf(page.locator("#next"));
   for (const row of coming) t.check(rows.some((of) => of.symbol === row.symbol && (row.cliffValue === null || isNear(of.value, row.cliffValue))), `the list lacks the unlock of ${row.symbol}`);
-  const members = new Set((await api(t, page, "/upcoming?within=90d&group=portfolio")).map((row) => row.symbol));
+  const members = new Set((await api(t, page, "/upcoming?within=90d&group=portfolio&limit=10000")).map((row) => row.symbol));
   t.check(rows.every((row) => members.has(row.symbol)), `the list has tokens outside of the book: ${rows.map((row) => row.symbol)}`);
 }
 
@@ -49,7 +49,7 @@ async function largestShareThisMonth(t, page, effort) {
   await effort.click(page.getByRole("link", { name: "This month by share of market cap" }));
   const now = new Date(), end = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
   const days = Math.ceil((end - now) / DAY);
-  const rest = (await api(t, page, `/upcoming?within=${days}d&type=cliff`)).filter((row) => Date.parse(row.unlockDate) < end && Date.parse(row.unlockDate) > now);
+  const rest = (await api(t, page, `/upcoming?within=${days}d&type=cliff&limit=10000`)).filter((row) => Date.parse(row.unlockDate) < end && Date.parse(row.unlockDate) > now);
   const rows = await rowsOf(page.locator("#list"));
   const shares = rows.map((row) => number(row.share)).filter((share) => !Number.isNaN(share));
   t.check(shares.length > 0 && shares.every((share, at) => at === 0 || share <= shares[at - 1] + 1e-9), `the list is not sorted by share: ${shares}`);
@@ -80,7 +80,7 @@ const RECIPIENTS = { "Founder / Team": "Team", "Private Investors": "Private inv
 async function recipientsOfNextCliff(t, page) {
   await t.open(page, "/");
   const first = (await rowsOf(page.locator("#next"))).find((row) => !row.isLinear);
-  const coming = (await api(t, page, "/upcoming?within=90d&type=cliff")).filter((row) => Date.parse(row.unlockDate) > Date.now()).sort((a, b) => Date.parse(a.unlockDate) - Date.parse(b.unlockDate));
+  const coming = (await api(t, page, "/upcoming?within=90d&type=cliff&limit=10000")).filter((row) => Date.parse(row.unlockDate) > Date.now()).sort((a, b) => Date.parse(a.unlockDate) - Date.parse(b.unlockDate));
   const day = coming[0].unlockDate.slice(0, 10);
   const ofDay = coming.filter((row) => row.unlockDate.startsWith(day)).sort((a, b) => (b.cliffValue ?? -1) - (a.cliffValue ?? -1));
   // Of several with the same value, any can be the first.
@@ -172,7 +172,7 @@ async function weeklyList(t, page, effort) {
   t.check(text.includes("10 largest by share of market cap"), `the page does not say that the digest has the ten largest by share: ${text.slice(0, 200)}`);
   const next = await card.locator("header time").first().getAttribute("datetime");
   t.check(Date.parse(next) === nextMonday(Date.now()), `the next digest is due at ${next}`);
-  const expected = byShare((await api(t, page, "/upcoming?within=30d&type=cliff")).filter((row) => Date.parse(row.unlockDate) > Date.now())).slice(0, 10);
+  const expected = byShare((await api(t, page, "/upcoming?within=30d&type=cliff&limit=10000")).filter((row) => Date.parse(row.unlockDate) > Date.now())).slice(0, 10);
   const all = (await card.locator("pre").textContent()).split("\n");
   const start = all.findIndex((of) => of.trim().startsWith("Upcoming unlocks")) + 1;
   const lines = all.slice(start, all.findIndex((of, at) => at >= start && !of.trim().startsWith("- ")));
