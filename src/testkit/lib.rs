@@ -1,5 +1,5 @@
 //! Test equipment that several rooms share: [`faults`] for a source that misbehaves on demand, [`samples`] of notifications, [`rows`] and
-//! [`records`] to store, a webhook receiver ([`Hook`]), databases and PostgreSQL servers for single tests, and the [`labels`] of real
+//! [`records`] to store, a webhook receiver ([`Hook`]), databases and PostgreSQL servers for single tests, programs, and the [`labels`] of real
 //! corrections.
 //!
 //! Only `[dev-dependencies]` name this crate, so nothing of it is linked into the program. It depends on the model alone, so that every
@@ -12,6 +12,7 @@ pub mod faults;
 mod hook;
 pub mod labels;
 mod ports;
+mod program;
 pub mod records;
 pub mod rows;
 pub mod samples;
@@ -20,6 +21,7 @@ pub use cluster::Cluster;
 pub use database::{Database, create_schema};
 pub use hook::Hook;
 pub use ports::free_port;
+pub use program::{install_program, install_script};
 
 use model::{Timestamp, wire};
 

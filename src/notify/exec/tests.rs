@@ -25,7 +25,7 @@ impl Bench {
     }
 
     fn write(&self, name: &str, text: &str, mode: u32) {
-        fs::write(self.path(name), text).expect("written");
+        testkit::install_script(text, &self.path(name));
         set_mode(&self.path(name), mode);
     }
 

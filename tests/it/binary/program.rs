@@ -6,18 +6,9 @@ use super::*;
 fn workdir_with(script: &str) -> Workdir {
     let workdir = Workdir::new();
     workdir.write("rules/r.toml", "[[rule]]\nalert = \"Any\"\non = \"unlock\"\nwithin = [\"7d\"]\n");
-    program(&workdir, "tell", &format!("#!/bin/sh\n{script}\n"));
+    testkit::install_script(&format!("#!/bin/sh\n{script}\n"), &workdir.path("tell"));
     configure(&workdir, "tell", "[\"it's one $(word)\"]");
     workdir
-}
-
-/// Installs a program through another process. If this process wrote the file, children of concurrent tests could inherit the writable
-/// descriptor, and the kernel does not execute a file that is open for writing.
-fn program(workdir: &Workdir, name: &str, text: &str) {
-    let source = workdir.path("source");
-    fs::write(&source, text).expect("written");
-    let installed = Command::new("install").args(["-m", "755"]).args([&source, &workdir.path(name)]).status();
-    assert!(installed.expect("install runs").success());
 }
 
 fn configure(workdir: &Workdir, name: &str, args: &str) {
@@ -122,7 +113,7 @@ fn example(name: &str) -> String {
 #[test]
 fn logbook_example_records_each_message_once() {
     let workdir = workdir_with("exit 1");
-    program(&workdir, "logbook.py", &example("logbook.py"));
+    testkit::install_script(&example("logbook.py"), &workdir.path("logbook.py"));
     let book = workdir.path("book.jsonl");
     configure(&workdir, "logbook.py", &format!("[{:?}]", book.display().to_string()));
     workdir.run("notify run").ok();
@@ -142,12 +133,11 @@ fn logbook_example_records_each_message_once() {
 #[test]
 fn sns_example_passes_texts_only_as_data() {
     let workdir = workdir_with("exit 1");
-    program(&workdir, "sns.py", &example("sns.py"));
+    testkit::install_script(&example("sns.py"), &workdir.path("sns.py"));
     // A fake awscli that stores its arguments and prints a configured response.
-    program(
-        &workdir,
-        "aws",
+    testkit::install_script(
         "#!/bin/sh\nd=$(dirname \"$0\"); printf '%s\\n' \"$@\" >\"$d/args\"; cat \"${6#file://}\" >\"$d/asked\"; cat \"$d/answer\" >&2; exit $(cat \"$d/code\")\n",
+        &workdir.path("aws"),
     );
     let topic = "arn:aws:sns:eu-central-1:123456789012:unlocks.fifo";
     configure(&workdir, "sns.py", &format!("[{topic:?}, \"/nonexistent\", {:?}]", workdir.path("aws").display().to_string()));

@@ -171,7 +171,7 @@ async fn database_of_another_user_is_reported_as_such() {
     }
     // The user may write to the directory, but not to the database of root.
     let binary = fixture.workdir.path("cliffwatch");
-    fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), &binary).expect("copied");
+    testkit::install_program(env!("CARGO_BIN_EXE_cliffwatch"), &binary);
     for path in [&folder, &binary, &fixture.workdir.path("cliffwatch.toml"), &fixture.workdir.path("rules")] {
         give_to_service(path);
     }

@@ -141,7 +141,7 @@ impl PairSoak {
         }
         let around = Surroundings { source_port, api_key, receivers: [receivers[0], receivers[1], receivers[2]] };
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), folder.path().join(PROGRAM)).expect("copied");
+        testkit::install_program(env!("CARGO_BIN_EXE_cliffwatch"), &folder.path().join(PROGRAM));
         let (mut hosts, mut stores) = (Vec::new(), Vec::new());
         let ports = [free_port(), free_port()];
         let machines = [("one", "127.0.0.1", 0, "?target_session_attrs=read-write"), ("two", "127.0.0.2", MORE_UPTIME_SECS, "")];

@@ -77,7 +77,7 @@ impl Stage {
         tokio::spawn(serve::serve(listener, Faults::new().wrap(world.service.legacy_router()), ending.clone().cancelled_owned()));
         let (books, receiver) = Books::open(ending.clone()).await;
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::copy(env!("CARGO_BIN_EXE_cliffwatch"), folder.path().join(PROGRAM)).expect("copied");
+        testkit::install_program(env!("CARGO_BIN_EXE_cliffwatch"), &folder.path().join(PROGRAM));
         let mut instances = Vec::new();
         for name in ["a", "b"] {
             let (first, port) = Proxy::to(&format!("127.0.0.1:{}", primary.port)).await;

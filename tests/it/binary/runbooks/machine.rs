@@ -153,9 +153,7 @@ impl Machine {
             ("cliffwatch", "exec $LAUNCH \"$BINARY\" \"$@\""),
         ];
         for (name, text) in scripts {
-            let path = self.path(&format!("/bin/{name}"));
-            fs::write(&path, format!("#!/bin/sh\n{}\n", text.trim())).expect("written");
-            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+            testkit::install_script(&format!("#!/bin/sh\n{}\n", text.trim()), &self.path(&format!("/bin/{name}")));
         }
         fs::write(self.path("/journal"), "").expect("written");
         self.write("/etc/cliffwatch/api-key", &format!("{}\n", self.fixture.key));
