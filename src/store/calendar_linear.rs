@@ -85,22 +85,22 @@ fn keep_next(rows: &mut Vec<LinearCalendarRow>, limit: usize) {
 /// The last change of a token's schedule.
 struct ScheduleChange {
     at: Timestamp,
-    /// The number of its poll. `None` if the schedule is as it was first read.
-    revision: Option<i64>,
+    /// Whether the schedule is not as it was first read.
+    was_modified: bool,
 }
 
 /// Returns the last change of a token's schedule. `None` if the token has no events.
 fn last_change(from: &Transaction<'_>, token_no: i64) -> Result<Option<ScheduleChange>, StoreFault> {
-    // The history of an unlock event has only its removal, with the poll that proved it.
+    // The history of an unlock event has only its removal.
     let mut statement = from.prepare_cached(
-        "SELECT max(at), max(poll), min(first_seen) FROM (
-             SELECT first_seen, version_at AS at, version_poll AS poll FROM record WHERE token_no = ?1 AND resource = 'unlock'
+        "SELECT max(at), min(first_seen) FROM (
+             SELECT first_seen, version_at AS at FROM record WHERE token_no = ?1 AND resource = 'unlock'
              UNION ALL
-             SELECT NULL, replaced_at, poll FROM record_version WHERE token_no = ?1 AND resource = 'unlock' AND body IS NOT NULL) change",
+             SELECT NULL, replaced_at FROM record_version WHERE token_no = ?1 AND resource = 'unlock' AND body IS NOT NULL) change",
     )?;
     let change = statement.query_optional([token_no], |row| {
-        let (at, poll, first): (Option<Millis>, Option<i64>, Option<Millis>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(at.zip(first).map(|(at, first)| ScheduleChange { at: at.0, revision: (at.0 > first.0).then_some(poll.unwrap_or(0)) }))
+        let (at, first): (Option<Millis>, Option<Millis>) = (row.get(0)?, row.get(1)?);
+        Ok(at.zip(first).map(|(at, first)| ScheduleChange { at: at.0, was_modified: at.0 > first.0 }))
     })?;
     Ok(change.flatten())
 }
@@ -112,9 +112,9 @@ fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<
     let unlocks = linear.unlocks();
     let row = |date: LinearDate<'_>| {
         // The key of a date without an event contains its text, so such an entry never changes.
-        let (modified_at, revision) = match changed.as_ref().filter(|_| !date.keys.is_empty()) {
-            Some(changed) => (changed.at, changed.revision),
-            None => (read.first.unwrap_or(date.at), None),
+        let (modified_at, was_modified) = match changed.as_ref().filter(|_| !date.keys.is_empty()) {
+            Some(changed) => (changed.at, changed.was_modified),
+            None => (read.first.unwrap_or(date.at), false),
         };
         let event = |key: &&str| linear.events.iter().find(|tracked| tracked.key.as_str() == *key).cloned();
         let value = match &date.kind {
@@ -132,7 +132,7 @@ fn of_token(from: &Transaction<'_>, token_no: i64, window: SumWindow) -> Result<
             event: date.keys.first().and_then(event),
             value,
             modified_at,
-            revision,
+            was_modified,
             is_removed: false,
         }
     };
@@ -192,7 +192,7 @@ fn removed(row: &CalendarRow, window: SumWindow) -> Vec<LinearCalendarRow> {
             event: Some(row.row.tracked.clone()),
             value,
             modified_at: row.modified_at,
-            revision: row.revision,
+            was_modified: true,
             is_removed: true,
         }
     };

@@ -87,28 +87,28 @@ impl Store {
 /// it was removed and added again. Replacing an `upcoming` entry by the full schedule is not a modification.
 fn ahead(from: &Transaction<'_>, places: &[(i64, i64)]) -> Result<Vec<CalendarRow>, StoreFault> {
     let mut statement = from.prepare_cached(
-        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, CASE WHEN r.version_at > r.first_seen OR EXISTS (
+        "SELECT t.id, t.item, t.name, t.symbol, f.read_at, r.scope_no, r.key, r.version_at, r.version_at > r.first_seen OR EXISTS (
              SELECT 1 FROM record_version v WHERE v.token_no = r.token_no AND v.resource = 'unlock' AND v.key = r.key
-             AND v.replaced_at < r.first_seen) THEN coalesce(r.version_poll, 0) END
+             AND v.replaced_at < r.first_seen)
          FROM record r JOIN token t ON t.no = r.token_no
          LEFT JOIN feed f ON f.token_no = r.scope_no AND f.endpoint = 'unlock_events'
          WHERE r.no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) ORDER BY r.starts_at, t.id, r.key",
     )?;
     let numbers: Vec<i64> = places.iter().map(|(_, no)| *no).collect();
     let rows = all(&mut statement, [serde_json::Value::from(numbers).to_string()], |row| {
-        let (modified_at, revision): (Millis, Option<i64>) = (row.get(7)?, row.get(8)?);
-        Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?), modified_at.0, revision)))
+        let (modified_at, was_modified): (Millis, bool) = (row.get(7)?, row.get(8)?);
+        Ok((row.get(5)?, row.get(6)?, (token(row, 0)?, time(row.get(4)?), modified_at.0, was_modified)))
     })?;
-    let calendar = |((token, read_at, modified_at, revision), tracked)| CalendarRow {
+    let calendar = |((token, read_at, modified_at, was_modified), tracked)| CalendarRow {
         row: UpcomingRow { token, tracked, read_at },
         modified_at,
-        revision,
+        was_modified,
         is_removed: false,
     };
     Ok(schedule::events(from, rows)?.into_iter().map(calendar).collect())
 }
 
-/// Visits the last version of removed unlock events with the poll of the removal, latest first, whatever their date: a linear unlock can end long after it.
+/// Visits the last version of removed unlock events, latest first, whatever their date: a linear unlock can end long after it.
 pub(super) fn each_removed_event(
     from: &Transaction<'_>,
     filter: &UpcomingFilter,
@@ -121,8 +121,8 @@ pub(super) fn each_removed_event(
         conditions.and("t.id IN (SELECT value FROM json_each(?))", list(tokens.iter().map(TokenId::as_str)));
     }
     let (sql, values) = conditions.within(
-        "SELECT id, item, name, symbol, NULL, key, body, replaced_at, coalesce(poll, 0) FROM (
-         SELECT t.id, t.item, t.name, t.symbol, v.key, v.body, v.replaced_at, v.poll,
+        "SELECT id, item, name, symbol, NULL, key, body, replaced_at FROM (
+         SELECT t.id, t.item, t.name, t.symbol, v.key, v.body, v.replaced_at,
          row_number() OVER (PARTITION BY v.scope_no, v.key ORDER BY v.replaced_at DESC, v.no DESC) AS place FROM record_version v
          JOIN token t ON t.no = v.token_no",
         &format!(
@@ -139,7 +139,7 @@ pub(super) fn each_removed_event(
         visit(CalendarRow {
             row: UpcomingRow { token, tracked, read_at: None },
             modified_at: row.get::<Millis>(7)?.0,
-            revision: row.get(8)?,
+            was_modified: true,
             is_removed: true,
         })?;
     }

@@ -28,7 +28,7 @@ fn entry(date: &str, precision: &str) -> CalendarEntry {
         interval,
         view: UnlockView::of(&row, time("2026-03-01")).expect("an unlock"),
         modified_at: time("2026-03-01T06:00:00Z"),
-        revision: None,
+        was_modified: false,
         is_removed: false,
     }
 }
@@ -60,10 +60,12 @@ fn calendar_library_sees_moved_and_removed_unlocks() {
         alarm: Some(TimeDelta::days(1)),
     };
     let first = entry("2026-03-16T13:00:00Z", "second");
-    let moved =
-        CalendarEntry { modified_at: time("2026-03-02T06:00:00Z"), revision: Some(3), ..entry("2026-03-20T13:00:00Z", "second") };
-    let removed =
-        CalendarEntry { modified_at: time("2026-03-03T06:00:00Z"), revision: Some(4), is_removed: true, ..moved.clone() };
+    let moved = CalendarEntry {
+        modified_at: time("2026-03-02T06:00:00Z"),
+        was_modified: true,
+        ..entry("2026-03-20T13:00:00Z", "second")
+    };
+    let removed = CalendarEntry { modified_at: time("2026-03-03T06:00:00Z"), is_removed: true, ..moved.clone() };
     let month = entry("2026-03-16T00:00:00Z", "month");
     assert_eq!(month.interval, Interval::of(time("2026-03-16"), Precision::Month).expect("dated"));
     let whole = CalendarStyle { spans: MonthSpan::Month, alarm: None, ..style };

@@ -162,9 +162,8 @@ pub struct CalendarRow {
     pub row: UpcomingRow,
     /// The time of the last change of schedule facts, or of the removal.
     pub modified_at: Timestamp,
-    /// The number of the poll that brought the last change of schedule facts, or the removal. It rises with each change. `None` if they
-    /// never changed.
-    pub revision: Option<i64>,
+    /// Whether the schedule facts ever changed.
+    pub was_modified: bool,
     /// Whether the unlock was removed. `record` is then its last version.
     pub is_removed: bool,
 }

@@ -181,7 +181,7 @@ pub struct LinearCalendarRow {
     /// The time of the last change of the token's schedule, because other events can change the rates of this date. Of a removed
     /// event, the time of the removal.
     pub modified_at: Timestamp,
-    /// The number of the poll that brought that change. It rises with each change. `None` if the schedule never changed.
-    pub revision: Option<i64>,
+    /// Whether the schedule ever changed.
+    pub was_modified: bool,
     pub is_removed: bool,
 }

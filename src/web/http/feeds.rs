@@ -117,7 +117,7 @@ fn entry(row: &CalendarRow, now: Timestamp) -> Option<CalendarEntry> {
         interval: row.row.tracked.record.interval()?,
         view: UnlockView::of(&row.row, now)?,
         modified_at: row.modified_at,
-        revision: row.revision,
+        was_modified: row.was_modified,
         is_removed: row.is_removed,
     })
 }

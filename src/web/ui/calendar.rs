@@ -14,6 +14,12 @@ use model::{Interval, LinearCalendarRow, Precision, Timestamp, phrase};
 /// The refresh interval suggested to subscribers. The source changes a few times a day.
 const REFRESH: &str = "PT1H";
 
+/// 2020-01-01T00:00:00Z in Unix milliseconds. SEQUENCE counts from then on.
+const SEQUENCE_EPOCH: i64 = 1_577_836_800_000;
+
+/// The milliseconds that SEQUENCE counts as one. It reaches its maximum in 2037.
+const SEQUENCE_STEP: i64 = 250;
+
 /// The options of a calendar.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CalendarStyle<'a> {
@@ -43,8 +49,8 @@ pub struct CalendarEntry {
     pub view: UnlockView,
     /// The time of the last change of its schedule.
     pub modified_at: Timestamp,
-    /// The number of the poll that brought the last change. `None` if its schedule never changed.
-    pub revision: Option<i64>,
+    /// Whether its schedule ever changed.
+    pub was_modified: bool,
     pub is_removed: bool,
 }
 
@@ -102,12 +108,12 @@ struct EventText<'a> {
     page: Option<String>,
     interval: Interval,
     modified_at: Timestamp,
-    revision: Option<i64>,
+    was_modified: bool,
     is_removed: bool,
 }
 
 fn cliff_event<'a>(entry: &'a CalendarEntry, style: &CalendarStyle<'_>) -> EventText<'a> {
-    let CalendarEntry { key, interval, view, modified_at, revision, is_removed } = entry;
+    let CalendarEntry { key, interval, view, modified_at, was_modified, is_removed } = entry;
     let page = page(&view.token_id, style);
     EventText {
         uid: one_line(&format!("unlock/{}/{key}@cliffwatch", view.token_id)),
@@ -117,7 +123,7 @@ fn cliff_event<'a>(entry: &'a CalendarEntry, style: &CalendarStyle<'_>) -> Event
         page,
         interval: *interval,
         modified_at: *modified_at,
-        revision: *revision,
+        was_modified: *was_modified,
         is_removed: *is_removed,
     }
 }
@@ -139,7 +145,7 @@ fn linear_event<'a>(row: &'a LinearCalendarRow, style: &CalendarStyle<'_>) -> Op
         page,
         interval,
         modified_at: row.modified_at,
-        revision: row.revision,
+        was_modified: row.was_modified,
         is_removed: row.is_removed,
     })
 }
@@ -155,7 +161,7 @@ fn event(text: &EventText<'_>, style: &CalendarStyle<'_>) -> Event {
         .uid(uid)
         .timestamp(text.modified_at)
         .last_modified(text.modified_at)
-        .sequence(sequence(text.revision))
+        .sequence(sequence(text))
         .summary(summary)
         .description(description)
         .categories([phrase::name(symbol)])
@@ -194,10 +200,14 @@ fn set_dates(event: &mut Event, interval: &Interval, spans: MonthSpan) {
     }
 }
 
-/// Returns a number that rises with each change of the schedule: 0 before the first one, then the number of the poll that brought the
-/// change. The number of changes would fall when old history is deleted, and the time of the change is not exact enough.
-fn sequence(revision: Option<i64>) -> u32 {
-    revision.map_or(0, |poll| u32::try_from(poll.clamp(1, i64::from(i32::MAX))).unwrap_or(1))
+/// Returns a number that rises with each change of the schedule. It is derived from the time of the change, because the number of changes
+/// falls when old history is deleted, and numbers of a database start again with a new one, while subscribers keep their entries.
+fn sequence(text: &EventText<'_>) -> u32 {
+    if !text.was_modified {
+        return 0;
+    }
+    let steps = text.modified_at.timestamp_millis().saturating_sub(SEQUENCE_EPOCH) / SEQUENCE_STEP;
+    u32::try_from(steps.clamp(1, i64::from(i32::MAX))).unwrap_or(1)
 }
 
 /// Returns a title: `ARB unlock: 92.65M ARB to Team and Investors`. Includes inexact dates, which a calendar cannot show.
