@@ -1,6 +1,6 @@
 //! `new rule`: creates a rule with its test from prompts or options, and shows what the rule would have sent.
 //!
-//! The prompts or options become a [`RuleRequest`], from which `made` makes the texts. They are checked together with all other
+//! The prompts or options become a [`RuleRequest`], from which [`new_rule`] makes the texts. They are checked together with all other
 //! rules, and the test is run, before any file is written. Then the new rule is replayed over the last year.
 
 mod prompt;
@@ -204,7 +204,7 @@ fn check_options(args: &NewRuleArgs) -> Result<(), UsageError> {
 fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText], known: &KnownTokens) -> anyhow::Result<RuleRequest> {
     let about = args.about.ok_or_else(|| UsageError(prompt::USAGE.to_owned()))?;
     let name = args.name.clone().unwrap_or_else(|| new_rule::free_name(about, others));
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') {
+    if !new_rule::is_valid_name(&name) {
         return Err(UsageError(format!("--name {name:?} is not a valid name: use letters, digits, `-`, and `_`")).into());
     }
     let within: Vec<String> = args.within.iter().map(ToString::to_string).collect();
@@ -230,8 +230,8 @@ fn request(args: &NewRuleArgs, config: &Config, others: &[SourceText], known: &K
 
 /// Returns the files of the rule and its test.
 fn new_files(args: &NewRuleArgs, request: &RuleRequest, config: &Config, loaded: &Loaded) -> anyhow::Result<NewFiles> {
-    let beside = config.rules.paths.first().and_then(|pattern| Path::new(pattern).parent()).unwrap_or_else(|| Path::new("rules"));
-    let path = args.file.clone().unwrap_or_else(|| loaded.base_dir.join(beside).join("mine.toml"));
+    let usual = || loaded.base_dir.join(new_rule::folder_of(&config.rules.paths)).join("mine.toml");
+    let path = args.file.clone().unwrap_or_else(usual);
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if Path::new(&name).extension().is_none_or(|ending| ending != "toml") {
         return Err(UsageError(format!("--file {} is not a rule file: its name must end in .toml", shown(&path))).into());

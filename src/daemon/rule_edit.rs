@@ -59,7 +59,7 @@ pub enum SaveError {
 ///
 /// # Errors
 ///
-/// Fails if no file next to the other rules matches `[rules] paths`, or if another file has the name.
+/// Fails if no file next to the other rules matches `[rules] paths`, or if another file has the name or cannot be read.
 pub fn prepare(
     request: &RuleRequest,
     others: &[SourceText],
@@ -67,8 +67,7 @@ pub fn prepare(
     base_dir: &Path,
     now: Timestamp,
 ) -> Result<PreparedRule, String> {
-    let beside = config.rules.paths.first().and_then(|pattern| Path::new(pattern).parent()).unwrap_or_else(|| Path::new("rules"));
-    let folder = base_dir.join(beside);
+    let folder = base_dir.join(new_rule::folder_of(&config.rules.paths));
     let name = format!("{PREFIX}{}.toml", request.name.to_lowercase());
     let path = folder.join(&name);
     if !rules::is_rule_file(&path, &config.rules.paths, base_dir) {
@@ -76,15 +75,21 @@ pub fn prepare(
         return Err(format!("no rule can be saved here: `[rules] paths` ({paths}) does not include {}", path.display()));
     }
     let GeneratedRule { rule, test } = new_rule::generate(request, &format!("../{name}"));
-    let file = PreparedFile::of(path, rule.clone());
-    if file.before.as_ref().is_some_and(|before| !before.starts_with(MARK)) {
-        return Err(format!("{} was not saved on the pages: choose another name", file.path.display()));
+    let file = PreparedFile::of(path, rule.clone())?;
+    let test = PreparedFile::of(folder.join("tests").join(&name), test)?;
+    // Only a rule file has the mark. A test without its rule was written by someone else.
+    let other = match &file.before {
+        Some(before) => Some(&file).filter(|_| !before.starts_with(MARK)),
+        None => Some(&test).filter(|test| test.before.is_some()),
+    };
+    if let Some(other) = other {
+        return Err(format!("{} was not saved on the pages: choose another name", other.path.display()));
     }
-    let test = PreparedFile::of(folder.join("tests").join(&name), test);
     let source = SourceText { file: file.path.clone(), text: rule.clone() };
-    let is_same =
-        |other: &&SourceText| other.file == file.path || fs::canonicalize(&other.file).ok() == fs::canonicalize(&file.path).ok();
-    let mut all: Vec<SourceText> = others.iter().filter(|other| file.before.is_none() || !is_same(other)).cloned().collect();
+    // The file that is replaced, by whatever path it was loaded.
+    let replaced = fs::canonicalize(&file.path).ok();
+    let is_replaced = |other: &&SourceText| replaced.is_some() && fs::canonicalize(&other.file).ok() == replaced;
+    let mut all: Vec<SourceText> = others.iter().filter(|other| !is_replaced(other)).cloned().collect();
     all.push(source.clone());
     let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
     let loaded = rules::load(&all, &rules::Surroundings { receivers: &names, groups: &config.watch.groups, now });
@@ -115,8 +120,12 @@ impl PreparedFile {
         [part(&before, '-'), part(&after, '+')].concat()
     }
 
-    fn of(path: PathBuf, text: String) -> Self {
-        Self { before: fs::read_to_string(&path).ok(), path, text }
+    fn of(path: PathBuf, text: String) -> Result<Self, String> {
+        match fs::read_to_string(&path) {
+            Ok(before) => Ok(Self { path, text, before: Some(before) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path, text, before: None }),
+            Err(error) => Err(format!("cannot read {}, which has the name of the new file: {error}", path.display())),
+        }
     }
 
     /// Writes the file in one step, so that a reload never reads a part of it.

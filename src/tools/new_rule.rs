@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use model::{Recipient, SourceText, phrase};
 
@@ -188,6 +189,16 @@ pub fn generate(request: &RuleRequest, rules_file: &str) -> GeneratedRule {
         }
     }
     GeneratedRule { rule, test }
+}
+
+/// Returns the folder of new rule files: that of the first pattern of `[rules] paths`.
+pub fn folder_of(paths: &[String]) -> &Path {
+    paths.first().and_then(|pattern| Path::new(pattern).parent()).unwrap_or_else(|| Path::new("rules"))
+}
+
+/// Returns whether a text can be the name of a new rule. Its file and its test are named after it.
+pub fn is_valid_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 /// Returns the default name of a rule, with a number if the name is taken.

@@ -73,6 +73,16 @@ fn files_of_others_stay() {
     fs::write(folder.path().join("rules/page-mycliff.toml"), "# mine\n").expect("written");
     let problem = prepared(1e6, folder.path()).expect_err("another file");
     assert!(problem.contains("was not saved on the pages"), "{problem}");
+    // Nor is one replaced that cannot be read.
+    fs::write(folder.path().join("rules/page-mycliff.toml"), b"# \xff\n").expect("written");
+    let problem = prepared(1e6, folder.path()).expect_err("not a text");
+    assert!(problem.contains("cannot read"), "{problem}");
+    // A test of someone else, for a rule that was not saved yet.
+    fs::remove_file(folder.path().join("rules/page-mycliff.toml")).expect("removed");
+    fs::create_dir_all(folder.path().join("rules/tests")).expect("a folder");
+    fs::write(folder.path().join("rules/tests/page-mycliff.toml"), "# mine\n").expect("written");
+    let problem = prepared(1e6, folder.path()).expect_err("another test");
+    assert!(problem.contains("tests/page-mycliff.toml was not saved on the pages"), "{problem}");
     let elsewhere = Config { rules: model::config::RulesSettings { paths: vec!["one.toml".to_owned()] }, ..Config::default() };
     let problem = prepare(&request(1e6), &[], &elsewhere, folder.path(), now()).expect_err("no place");
     assert!(problem.contains("does not include"), "{problem}");

@@ -77,21 +77,23 @@ impl NewRuleForm {
 
     fn read(&self, tokens: Vec<String>, live: &LiveConfig) -> Result<RuleRequest, String> {
         let about = self.topic();
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if self.name.len() > MAX_RULE_NAME || !self.name.chars().all(is_name) {
+        if self.name.len() > MAX_RULE_NAME || !new_rule::is_valid_name(&self.name) {
             return Err("The name can have letters, digits, “-”, and “_”.".to_owned());
         }
         if !SEVERITIES.contains(&self.severity.as_str()) {
             return Err(format!("The severity must be one of {}.", SEVERITIES.join(", ")));
         }
-        let number = |text: &str, name: &str| match text {
-            "" => Ok(None),
-            text => parse_money(text).map(Some).map_err(|problem| format!("{name}: {problem}")),
+        let above = match self.above.as_str() {
+            text if about.has(RuleOption::Above) && !text.is_empty() => {
+                Some(parse_money(text).map_err(|problem| format!("Minimum value: {problem}"))?)
+            }
+            _ => None,
         };
-        let above = if about.has(RuleOption::Above) { number(&self.above, "Minimum value")? } else { None };
         let is_cliffs = about == RuleTopic::Cliffs;
-        let percent = self.percent.trim_end_matches(['%', ' ']);
-        let percent = if is_cliffs { number(percent, "Minimum share of market cap")? } else { None };
+        let percent = match self.percent.trim_end_matches(['%', ' ']) {
+            text if is_cliffs && !text.is_empty() => Some(parse_percent(text)?),
+            _ => None,
+        };
         let span = |text: &str, name: &str| {
             text.trim().parse::<Span>().map(|span| span.to_string()).map_err(|problem| format!("{name}: {problem}"))
         };
@@ -137,6 +139,12 @@ impl NewRuleForm {
         }
         Ok(Ok(slugs))
     }
+}
+
+/// Parses a share of market cap. A token can unlock more than its market cap.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse::<f64>().ok().filter(|percent| percent.is_finite() && *percent >= 0.0);
+    percent.ok_or_else(|| "Minimum share of market cap: enter a percentage, such as 2.5.".to_owned())
 }
 
 /// Returns whether a name is empty, or the default name of a kind of alert other than `topic`.

@@ -28,6 +28,7 @@ async fn form_shows_the_rule_and_its_problems() {
     );
     for (fields, problem) in [
         ("about=cliffs&above=much", "Minimum value: examples: 5000000"),
+        ("about=cliffs&percent=5k", "enter a percentage, such as 2.5"),
         ("about=cliffs&tokens=%40nothing", "unknown group @nothing"),
         ("about=no-buyback&days=0", "Days: enter a whole number"),
         ("about=pressure&window=soon", "Window:"),
