@@ -1,7 +1,7 @@
 //! Amounts that a source now states with fewer digits.
 //!
-//! If the amounts of several allocations are rounded in one response, some gain about as many tokens as others lose, by chance. That is no
-//! transfer, and one change tells it.
+//! If the amounts of several allocations are rounded in one response, some gain about as many tokens as others lose, by chance. They are
+//! reported as one change of amounts, not as transfers.
 
 use std::collections::BTreeSet;
 

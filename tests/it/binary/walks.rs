@@ -1,6 +1,7 @@
 //! Walks through the pages of every list of the API, while a daemon commits corrections and reloads rules between any two pages: each row
 //! that stays in a list is returned exactly once.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use testkit::{Cluster, free_port};
@@ -45,17 +46,19 @@ fn rows<'v>(path: &str, body: &'v Value) -> &'v [Value] {
 async fn json_at(address: &str, path: &str) -> Value {
     cliffwatch::source::install_crypto_provider();
     let client = reqwest::Client::builder().timeout(WAIT_TIMEOUT).build().expect("a client");
-    let deadline = Instant::now() + WAIT_TIMEOUT;
-    loop {
+    let text = RefCell::new(String::new());
+    until_async(path, async || {
         let response = client.get(format!("{address}{path}")).send().await.expect("a response");
         let status = response.status();
+        assert!(status.is_success() || status == 503, "{path}: {status}");
         if status.is_success() {
-            let text = response.text().await.expect("a text");
-            return serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"));
+            text.replace(response.text().await.expect("a text"));
         }
-        assert!(status == 503 && Instant::now() < deadline, "{path}: {status}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        status.is_success()
+    })
+    .await;
+    let text = text.into_inner();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
 }
 
 /// Returns the identities of all rows. The numbers of events have no gaps.

@@ -202,8 +202,8 @@
 
   // `<form data-preview="id">`: while the reader types, the region with this id shows what the page shows for these values. Then the form
   // `#year` in it is sent, and `#year-results` shows its results.
-  const asked = document.querySelector("form[data-preview]");
-  if (asked) {
+  const form = document.querySelector("form[data-preview]");
+  if (form) {
     let typed = 0, round = 0;
     const read = async (response) => new DOMParser().parseFromString(await response.text(), "text/html");
     const replay = async (own) => {
@@ -222,15 +222,15 @@
     const preview = async () => {
       const own = ++round;
       try {
-        const response = await fetch(`${asked.getAttribute("action")}?${new URLSearchParams(new FormData(asked))}`, { credentials: "same-origin", redirect: "error" });
-        const fresh = await read(response), region = document.getElementById(asked.dataset.preview), other = fresh.getElementById(asked.dataset.preview);
+        const response = await fetch(`${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`, { credentials: "same-origin", redirect: "error" });
+        const fresh = await read(response), region = document.getElementById(form.dataset.preview), other = fresh.getElementById(form.dataset.preview);
         if (own !== round || !region || !other) return;
         document.querySelectorAll("main > .notice").forEach((old) => old.remove());
         region.replaceChildren(...fresh.querySelectorAll("main > .notice"), ...other.childNodes);
         replay(own);
       } catch { /* The button shows the rule, too. */ }
     };
-    asked.addEventListener("input", (event) => {
+    form.addEventListener("input", (event) => {
       clearTimeout(typed);
       if (event.target.tagName !== "SELECT") typed = setTimeout(preview, 700);
     });
