@@ -119,7 +119,8 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>, limit: Duration) -> Optio
 pub(super) fn wait_while<T>(future: impl Future<Output = T>, limit: Duration, should_wait: impl Fn() -> bool) -> Option<T> {
     let waker = Waker::from(Arc::new(WaitingThread(thread::current())));
     let mut context = Context::from_waker(&waker);
-    let mut future = std::pin::pin!(future);
+    // On a thread of a runtime, tokio would suspend the future after a number of steps until its task yields, which it does not here.
+    let mut future = std::pin::pin!(tokio::task::unconstrained(future));
     let begun = Instant::now();
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
@@ -127,5 +128,19 @@ pub(super) fn wait_while<T>(future: impl Future<Output = T>, limit: Duration, sh
         }
         let left = limit.checked_sub(begun.elapsed()).filter(|left| !left.is_zero() && should_wait())?;
         thread::park_timeout(left.min(CHECK_INTERVAL));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_often_in_one_task_ends() {
+        let slots = tokio::sync::Semaphore::new(1);
+        for _ in 0..1_000 {
+            let slot = wait(slots.acquire(), Duration::from_secs(60)).expect("a slot").expect("open");
+            drop(slot);
+        }
     }
 }
