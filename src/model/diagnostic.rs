@@ -76,6 +76,45 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
+/// Other words for the kinds of change, for cases in which spelling does not help.
+const KIND_SYNONYMS: [(&str, &str); 23] = [
+    ("moved", "rescheduled"),
+    ("delayed", "rescheduled"),
+    ("postponed", "rescheduled"),
+    ("advanced", "rescheduled"),
+    ("date", "rescheduled"),
+    ("shifted", "series_shifted"),
+    ("amount", "resized"),
+    ("increased", "resized"),
+    ("decreased", "resized"),
+    ("grown", "resized"),
+    ("reduced", "resized"),
+    ("rescaled", "series_rescaled"),
+    ("new", "added"),
+    ("appeared", "added"),
+    ("created", "added"),
+    ("deleted", "removed"),
+    ("gone", "removed"),
+    ("cancelled", "removed"),
+    ("canceled", "removed"),
+    ("vanished", "removed"),
+    ("claimed", "committed"),
+    ("announced", "committed"),
+    ("corrected", "revised"),
+];
+
+/// Returns the kind of change that another word for it means.
+pub fn kind_synonym(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    KIND_SYNONYMS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
+}
+
+/// Returns the candidate that `word` means: the kind of change for which it is another word, or else the [`closest`] one.
+pub fn meant(word: &str, candidates: &[&'static str]) -> Option<&'static str> {
+    let synonym = kind_synonym(word).filter(|kind| candidates.contains(kind));
+    synonym.or_else(|| closest(word, candidates.iter().copied()))
+}
+
 /// Returns the number of edits from `lower` to a candidate in lower case; `None` if they are not alike.
 pub(crate) fn near_distance(lower: &str, candidate: &str) -> Option<usize> {
     let candidate = candidate.to_lowercase();

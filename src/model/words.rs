@@ -45,12 +45,12 @@ macro_rules! words {
             }
         }
 
-        /// The error suggests the closest word.
+        /// The error suggests the word that was meant.
         impl std::str::FromStr for $name {
             type Err = String;
 
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                Self::parse(word).ok_or_else(|| match $crate::closest(word, Self::WORDS) {
+                Self::parse(word).ok_or_else(|| match $crate::meant(word, &Self::WORDS) {
                     Some(near) => format!("did you mean {near}?"),
                     None => format!("it can be {}", Self::WORDS.join(", ")),
                 })

@@ -28,35 +28,8 @@ const SUBJECTS: [(&str, &str); 22] = [
     ("api", "source"),
 ];
 
-/// Other words for the kinds of change.
-const KINDS: [(&str, &str); 26] = [
-    ("moved", "rescheduled"),
-    ("delayed", "rescheduled"),
-    ("postponed", "rescheduled"),
-    ("advanced", "rescheduled"),
-    ("date", "rescheduled"),
-    ("shifted", "series_shifted"),
-    ("amount", "resized"),
-    ("increased", "resized"),
-    ("decreased", "resized"),
-    ("grown", "resized"),
-    ("reduced", "resized"),
-    ("rescaled", "series_rescaled"),
-    ("new", "added"),
-    ("appeared", "added"),
-    ("created", "added"),
-    ("deleted", "removed"),
-    ("gone", "removed"),
-    ("cancelled", "removed"),
-    ("canceled", "removed"),
-    ("vanished", "removed"),
-    ("claimed", "committed"),
-    ("announced", "committed"),
-    ("corrected", "revised"),
-    ("changed", "*"),
-    ("change", "*"),
-    ("any", "*"),
-];
+/// Words for a change of any kind.
+const ANY_KIND: [&str; 3] = ["changed", "change", "any"];
 
 /// Other words for names in conditions and templates. Of several meanings, the first that the rule knows is suggested.
 const NAMES: [(&str, &[&str]); 51] = [
@@ -161,7 +134,8 @@ pub fn subject(word: &str) -> Option<&'static str> {
 
 /// Returns the change kind that `word` means, or `*` for any kind.
 pub fn kind(word: &str) -> Option<&'static str> {
-    find(&KINDS, word)
+    let word = normalize(word);
+    if ANY_KIND.contains(&word.as_str()) { Some("*") } else { model::kind_synonym(&word) }
 }
 
 /// Returns the name that `word` means, if it is among the known names.

@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 
 use model::config::Span;
-use model::{AlertState, ChangeKind, DeliveryState, EventType, Resource, TokenSort, UnlockKind, UnlockOrder, closest};
+use model::{AlertState, ChangeKind, DeliveryState, EventType, Resource, TokenSort, UnlockKind, UnlockOrder, meant};
 
 /// A parameter of a query string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn check_word(word: &str, words: &'static [&'static str]) -> Result<(), (String,
     if words.contains(&word) {
         return Ok(());
     }
-    let suggestions = closest(word, words.iter().copied()).into_iter().collect();
+    let suggestions = meant(word, words).into_iter().collect();
     Err((format!("one of {}", words.join(", ")), suggestions))
 }
 

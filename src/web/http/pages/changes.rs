@@ -15,7 +15,7 @@ use crate::http::query::ListQuery;
 use crate::http::time_range::PeriodFilter;
 use crate::ui::changes;
 use crate::ui::page::{PAGE_ROWS, PageFrame, Section};
-use model::{ChangeFilter, ChangeKind, Listed, closest};
+use model::{ChangeFilter, ChangeKind, Listed, meant};
 
 /// `GET /changes`. Accepts the slug, ticker, or name of a token.
 pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Extension<Visitor>, uri: Uri) -> PageResult {
@@ -43,7 +43,6 @@ pub(super) async fn list(State(deps): State<HttpDeps>, Extension(visitor): Exten
 }
 
 fn unknown_kind(word: &str) -> WebError {
-    let near =
-        closest(word, ChangeKind::ALL.map(ChangeKind::as_str)).map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
+    let near = meant(word, &ChangeKind::WORDS).map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
     WebError::invalid_parameter(format!("{word:?} is not a kind of change{near}"))
 }

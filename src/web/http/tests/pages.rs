@@ -33,6 +33,10 @@ async fn missing_pages_return_404_with_a_search() {
     assert!(status == 404 && text.contains("value=\"unknown\"") && text.contains("type=\"search\""), "{text}");
     let (status, text) = app.request("GET /changes?kind=resised", LOCAL).await;
     assert!(status == 400 && text.contains("Did you mean resized?"), "{text}");
+    let (_, text) = app.request("GET /changes?kind=moved", LOCAL).await;
+    assert!(text.contains("Did you mean rescheduled?"), "{text}");
+    let (_, text) = app.request("GET /api/v1/changes?kind=moved", LOCAL).await;
+    assert!(text.contains("\"suggestions\":[\"rescheduled\"]"), "{text}");
     let (status, text) = app.request("GET /nothing", &format!("{LOCAL}Accept: text/html,*/*\r\n")).await;
     assert!(status == 404 && text.contains("<h1>Not found</h1>"), "{text}");
     let (status, text) = app.request("GET /nothing", LOCAL).await;
