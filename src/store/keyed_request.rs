@@ -6,8 +6,8 @@ use rusqlite::params;
 use super::codec::{Millis, one};
 use super::error::StoreFault;
 use super::sql::Transaction;
-use super::{Store, StoreError};
-use model::{KeyedRequest, KnownRequest, StoredResponse, Timestamp};
+use super::{Store, StoreError, failpoint};
+use model::{KeyedOutcome, KeyedRequest, KnownRequest, StoredResponse, Timestamp};
 
 /// The time for which a request is known.
 const RETENTION: TimeDelta = TimeDelta::hours(24);
@@ -32,7 +32,28 @@ impl Store {
     }
 }
 
-pub(super) fn find(from: &Transaction<'_>, request: &KeyedRequest, now: Timestamp) -> Result<KnownRequest, StoreFault> {
+/// Runs the effect of a request unless a request with its key had one. `run` returns the outcome, and the response to store if there was
+/// an effect.
+pub(super) fn once<T>(
+    to: &Transaction<'_>,
+    request: &KeyedRequest,
+    now: Timestamp,
+    run: impl FnOnce() -> Result<(T, Option<StoredResponse>), StoreFault>,
+) -> Result<KeyedOutcome<T>, StoreFault> {
+    match find(to, request, now)? {
+        KnownRequest::New => {}
+        KnownRequest::Repeated(response) => return Ok(KeyedOutcome::Repeated(response)),
+        KnownRequest::Different => return Ok(KeyedOutcome::Different),
+    }
+    let (outcome, response) = run()?;
+    if let Some(response) = response {
+        failpoint::pass("action.inside");
+        remember(to, request, &response, now)?;
+    }
+    Ok(KeyedOutcome::Outcome(outcome))
+}
+
+fn find(from: &Transaction<'_>, request: &KeyedRequest, now: Timestamp) -> Result<KnownRequest, StoreFault> {
     let mut statement =
         from.prepare_cached("SELECT hash, status, body FROM keyed_request WHERE client = ?1 AND key = ?2 AND at > ?3")?;
     let KeyedRequest { client, key, hash } = request;
@@ -54,12 +75,7 @@ fn oldest(now: Timestamp) -> Timestamp {
 }
 
 /// Stores a request, and deletes the oldest ones.
-pub(super) fn remember(
-    to: &Transaction<'_>,
-    request: &KeyedRequest,
-    response: &StoredResponse,
-    now: Timestamp,
-) -> Result<(), StoreFault> {
+fn remember(to: &Transaction<'_>, request: &KeyedRequest, response: &StoredResponse, now: Timestamp) -> Result<(), StoreFault> {
     let KeyedRequest { client, key, hash } = request;
     to.prepare_cached("DELETE FROM keyed_request WHERE at <= ?1")?.execute([Millis(oldest(now))])?;
     to.prepare_cached(

@@ -28,18 +28,6 @@ impl Store {
         self.read("read silences", move |from| silences(from, not_over_at)).await
     }
 
-    /// Stores a silence in place of an active or future one, which ends. Does nothing and returns `false` if none has the id `replaced`.
-    pub async fn replace_silence(&self, replaced: String, silence: Silence, now: Timestamp) -> Result<bool, StoreError> {
-        self.act("replace a silence", move |to| {
-            let is_replaced = expire_silence(to, &replaced, now)?;
-            if is_replaced {
-                put_silence(to, &silence)?;
-            }
-            Ok(is_replaced)
-        })
-        .await
-    }
-
     /// Ends a silence. Returns whether an active or future silence had this id.
     pub async fn expire_silence(&self, id: String, now: Timestamp) -> Result<bool, StoreError> {
         self.act("end a silence", move |to| expire_silence(to, &id, now)).await
@@ -87,6 +75,20 @@ impl Store {
     ) -> Result<SilencePreview, StoreError> {
         self.read("preview a silence", move |from| preview(from, suppresses, now)).await
     }
+}
+
+/// Stores a silence in place of an active or future one, which ends. Does nothing and returns `false` if none has the id `replaced`.
+pub(super) fn replace_silence(
+    to: &Transaction<'_>,
+    replaced: &str,
+    silence: &Silence,
+    now: Timestamp,
+) -> Result<bool, StoreFault> {
+    let is_replaced = expire_silence(to, replaced, now)?;
+    if is_replaced {
+        put_silence(to, silence)?;
+    }
+    Ok(is_replaced)
 }
 
 /// Stores a silence, unless its id exists.

@@ -5,14 +5,13 @@ use rusqlite::params;
 use super::codec::{one, word};
 use super::cycle::accept_held;
 use super::error::StoreFault;
-use super::keyed_request::{find, remember};
+use super::keyed_request::once;
 use super::outbox::list::{drop_deliveries, retry};
-use super::silence::{acknowledge, put_silence, unacknowledge, update_silence};
+use super::silence::{acknowledge, put_silence, replace_silence, unacknowledge, update_silence};
 use super::sql::Transaction;
 use super::{Store, StoreError, failpoint};
 use model::{
-    AckResult, ActionOutcome, DeliveryId, DeliveryState, KeyedOutcome, KeyedRequest, KnownRequest, StoredResponse, Timestamp,
-    UserAction,
+    AckResult, ActionOutcome, DeliveryId, DeliveryState, KeyedOutcome, KeyedRequest, StoredResponse, Timestamp, UserAction,
 };
 
 impl Store {
@@ -29,19 +28,13 @@ impl Store {
         request: KeyedRequest,
         now: Timestamp,
         respond: impl FnOnce(&ActionOutcome) -> StoredResponse + Send + 'static,
-    ) -> Result<KeyedOutcome, StoreError> {
+    ) -> Result<KeyedOutcome<ActionOutcome>, StoreError> {
         self.act("perform an action", move |to| {
-            match find(to, &request, now)? {
-                KnownRequest::New => {}
-                KnownRequest::Repeated(response) => return Ok(KeyedOutcome::Repeated(response)),
-                KnownRequest::Different => return Ok(KeyedOutcome::Different),
-            }
-            let outcome = perform(to, action, now)?;
-            if outcome.is_done() {
-                failpoint::pass("action.inside");
-                remember(to, &request, &respond(&outcome), now)?;
-            }
-            Ok(KeyedOutcome::Outcome(outcome))
+            once(to, &request, now, || {
+                let outcome = perform(to, action, now)?;
+                let response = outcome.is_done().then(|| respond(&outcome));
+                Ok((outcome, response))
+            })
         })
         .await
         .inspect(|_| failpoint::pass("action.after"))
@@ -52,6 +45,7 @@ fn perform(to: &Transaction<'_>, action: UserAction, now: Timestamp) -> Result<A
     let done_if = |done: bool| if done { ActionOutcome::Done } else { ActionOutcome::Unknown };
     match action {
         UserAction::CreateSilence(silence) => put_silence(to, &silence).map(|()| ActionOutcome::Done),
+        UserAction::ReplaceSilence { id, silence } => replace_silence(to, &id, &silence, now).map(done_if),
         UserAction::UpdateSilence { id, request } => update_silence(to, &id, request, now),
         UserAction::Acknowledge { alert, author, comment } => Ok(match acknowledge(to, &alert, &author, &comment, now)? {
             AckResult::Done(alert) => ActionOutcome::Acknowledged(alert.id),

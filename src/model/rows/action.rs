@@ -8,6 +8,11 @@ use crate::{AlertId, DeliveryId, Silence, SilenceRequest, Timestamp, TokenId};
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserAction {
     CreateSilence(Silence),
+    /// Ends an active or future silence and creates another in its place.
+    ReplaceSilence {
+        id: String,
+        silence: Silence,
+    },
     /// Replaces the matchers, texts, and times of an active or future silence.
     UpdateSilence {
         id: String,
@@ -80,11 +85,11 @@ pub enum KnownRequest {
     Different,
 }
 
-/// The result of an action that has a key.
+/// The result of a request that has a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KeyedOutcome {
-    Outcome(ActionOutcome),
-    /// The action was performed before.
+pub enum KeyedOutcome<T> {
+    Outcome(T),
+    /// The same request had its effect before.
     Repeated(StoredResponse),
     /// Another request had this key.
     Different,

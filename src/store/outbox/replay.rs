@@ -5,11 +5,12 @@ use rusqlite::params;
 use crate::codec::{Millis, all, counted, json, one, time, word};
 use crate::error::StoreFault;
 use crate::event_log::{NewEvent, log_event};
+use crate::keyed_request::once;
 use crate::sql::{Row, Transaction};
 use crate::{Store, StoreError};
 use model::{
-    DeliveryId, DeliveryState, EventType, NotificationKind, Replay, ReplayCandidate, ReplayPlan, ReplayRequest, ReplayResult,
-    ReplayState, RequestedReplay, Timestamp,
+    DeliveryId, DeliveryState, EventType, KeyedOutcome, KeyedRequest, NotificationKind, Replay, ReplayCandidate, ReplayPlan,
+    ReplayRequest, ReplayResult, ReplayState, RequestedReplay, StoredResponse, Timestamp,
 };
 
 impl Store {
@@ -31,6 +32,25 @@ impl Store {
         now: Timestamp,
     ) -> Result<ReplayResult, StoreError> {
         self.act("replay deliveries", move |to| replay_deliveries(to, &request, decide, now)).await
+    }
+
+    /// Like [`Self::replay`], unless a request with this key did so. The effect and the response are stored together, or neither is.
+    pub async fn replay_once(
+        &self,
+        request: ReplayRequest,
+        decide: impl FnOnce(&ReplayState) -> ReplayPlan + Send + 'static,
+        keyed: KeyedRequest,
+        now: Timestamp,
+        respond: impl FnOnce(&ReplayResult) -> StoredResponse + Send + 'static,
+    ) -> Result<KeyedOutcome<ReplayResult>, StoreError> {
+        self.act("replay deliveries", move |to| {
+            once(to, &keyed, now, || {
+                let result = replay_deliveries(to, &request, decide, now)?;
+                let response = respond(&result);
+                Ok((result, Some(response)))
+            })
+        })
+        .await
     }
 }
 

@@ -16,7 +16,7 @@ fn request(key: &str) -> KeyedRequest {
     KeyedRequest { client: "c1".into(), key: key.into(), hash: vec![1, 2, 3] }
 }
 
-async fn drop_once(store: &Store, key: &str, delivery: i64) -> KeyedOutcome {
+async fn drop_once(store: &Store, key: &str, delivery: i64) -> KeyedOutcome<ActionOutcome> {
     let respond = |outcome: &ActionOutcome| StoredResponse { status: 200, body: format!("{outcome:?}") };
     let action = UserAction::DropDelivery(DeliveryId(delivery));
     store.perform_once(action, request(key), now(), respond).await.expect("performed")

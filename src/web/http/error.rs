@@ -240,6 +240,11 @@ pub(super) async fn format_errors(request: Request, next: Next) -> Response {
             }
             response
         }
+        // A path for operators and probes.
+        None if is_failure && !is_page && path.starts_with("/-/") => {
+            let error = of_framework(&response, &method, &path);
+            with_body(response, error.into_line())
+        }
         None => response,
     }
 }

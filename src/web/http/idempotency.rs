@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
-use super::api::alertmanager;
 use super::authorization::Caller;
 use super::error::WebError;
 use super::error_code::ErrorCode;
@@ -32,7 +31,7 @@ const MAX_STORED_ALERTS: usize = 20;
 
 /// The key of a request, as an extension of it. `None` if it has none.
 #[derive(Clone, Debug)]
-pub(super) struct RequestKey(Option<KeyedRequest>);
+pub(super) struct RequestKey(pub(super) Option<KeyedRequest>);
 
 /// Responds to a repeated request, and attaches the [`RequestKey`] to others.
 pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, next: Next) -> Result<Response, WebError> {
@@ -54,11 +53,6 @@ pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, ne
         }
         _ => None,
     };
-    if key.is_some() && is_without_key(parts.uri.path()) {
-        let message = "this path takes no Idempotency-Key, so a repeated request could have its effect twice; a replay leaves out what \
-                       another one sent in the last 10 minutes";
-        return Err(WebError::new(ErrorCode::InvalidRequest, message));
-    }
     if let Some(request) = &key {
         match deps.app.store.known_request(request.clone(), deps.app.clock.now()).await? {
             KnownRequest::New => {}
@@ -68,11 +62,6 @@ pub(super) async fn check_key(State(deps): State<HttpDeps>, request: Request, ne
     }
     parts.extensions.insert(RequestKey(key));
     Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
-}
-
-/// Returns whether a POST request to a path stores no key.
-pub(super) fn is_without_key(path: &str) -> bool {
-    path == "/api/v1/replays" || path.starts_with(alertmanager::ROOT)
 }
 
 /// Returns the key in the headers: a text, which may be quoted as the draft of the header specifies.
@@ -100,11 +89,13 @@ fn hash(method: &Method, target: &str, body: &Bytes) -> Vec<u8> {
     context.finish().as_ref().to_vec()
 }
 
-fn reused() -> WebError {
+/// The error of a request whose key another request had.
+pub(super) fn reused() -> WebError {
     WebError::new(ErrorCode::KeyReused, "another request had this Idempotency-Key; use a new key for each request")
 }
 
-fn replayed(response: StoredResponse) -> Response {
+/// Returns a response that was stored.
+pub(super) fn replayed(response: StoredResponse) -> Response {
     let mut response = response_of(response);
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     response

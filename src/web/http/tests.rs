@@ -228,7 +228,8 @@ async fn reload_needs_the_token_and_reports_problems() {
     assert_eq!(app.request("POST /-/reload", LOCAL).await.0, 401);
     let (status, text) = app.request("POST /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await;
     assert!(status == 422 && text.contains("rules/a.toml: bad"), "{text}");
-    assert_eq!(app.request("GET /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await.0, 405);
+    let (status, text) = app.request("GET /-/reload", &format!("{LOCAL}Authorization: Bearer t0ken\r\n")).await;
+    assert!(status == 405 && text.ends_with("/-/reload does not support GET; it supports POST\n"), "{text}");
 }
 
 #[tokio::test]

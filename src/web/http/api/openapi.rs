@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use super::operations::{DocumentedBody, LIVE_EVENTS, OPERATIONS, Operation};
 use crate::http::error::PROBLEM;
-use crate::http::idempotency::is_without_key;
 use crate::http::parameters::{MAX_CURSOR, MAX_TEXT, Parameter, ParameterKind};
 use links::links_of;
 use schemas::SCHEMAS;
@@ -40,7 +39,7 @@ fn openapi_json() -> Value {
             "description": "The data of the web pages. On loopback, reads need no token. On other addresses, and for all changes, send the \
                 token of `[http]` or an access key as a bearer token; \
                 `x-required-role` is the role that an access key needs. A POST request with the header `Idempotency-Key` has its \
-                effect once, however often it is sent; replays do not take this header. A list is a bare array; headers contain the total and \
+                effect once, however often it is sent. A list is a bare array; headers contain the total and \
                 the link to the next page. With `paged=true`, a list is an object with `total`, `next`, `previous`, and `items`. Each response of the API has an `ETag`. An \
                 error is a problem (RFC 9457); its `code` is for programs. Later versions of this document may add paths, optional \
                 parameters, fields, words of enumerations, and codes. Clients must ignore fields and accept words that they do not \
@@ -58,7 +57,7 @@ fn openapi_json() -> Value {
 }
 
 /// The version of the API's contract: the major number is that of the paths, the minor number rises with each addition.
-const CONTRACT_VERSION: &str = "1.4.0";
+const CONTRACT_VERSION: &str = "1.5.0";
 
 /// A documented failure of operations.
 struct DocumentedProblem {
@@ -161,7 +160,7 @@ const PROBLEMS: &[DocumentedProblem] = &[
 
 /// Returns whether the header `Idempotency-Key` makes a repeated request safe.
 fn takes_key(operation: &Operation) -> bool {
-    operation.method == "post" && !is_without_key(operation.path)
+    operation.method == "post"
 }
 
 /// Returns whether a parameter names a token, a group, a rule, or a receiver.

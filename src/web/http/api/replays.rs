@@ -1,23 +1,29 @@
 //! `/api/v1/replays`: sends the messages of a time range again. Authorization has checked the token.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use serde_json::json;
 
 use crate::http::HttpDeps;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::idempotency::{RequestKey, replayed, reused};
 use crate::http::json_body::{FieldNames, JsonBody};
 use engine::replay;
-use model::{ReceiverName, ReplayRequest, ReplayState};
+use model::{KeyedOutcome, ReceiverName, ReplayRequest, ReplayResult, ReplayState, StoredResponse};
 
 /// The fields of the body of `POST /api/v1/replays`.
 const FIELDS: &[FieldNames] =
     &[("receiver", None), ("since", Some("from")), ("until", Some("to")), ("again", None), ("dryRun", None)];
 
 /// `POST /api/v1/replays`.
-pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Response, WebError> {
+pub(super) async fn create(
+    State(deps): State<HttpDeps>,
+    Extension(key): Extension<RequestKey>,
+    body: JsonBody,
+) -> Result<Response, WebError> {
     let body = body.with_fields(FIELDS)?;
     let receiver = body.required_text("receiver")?;
     check_receiver(&deps, &receiver)?;
@@ -33,10 +39,21 @@ pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Resu
     if is_dry_run {
         return Ok(Json(deps.app.store.preview_replay(request, decide).await?).into_response());
     }
-    let result = deps.app.store.replay(request, decide, now).await?;
+    let result = match key.0 {
+        None => deps.app.store.replay(request, decide, now).await?,
+        Some(key) => match deps.app.store.replay_once(request, decide, key, now, stored).await? {
+            KeyedOutcome::Outcome(result) => result,
+            KeyedOutcome::Repeated(response) => return Ok(replayed(response)),
+            KeyedOutcome::Different => return Err(reused()),
+        },
+    };
     tracing::info!(receiver, %since, %until, deliveries = result.deliveries, "replay requested");
     (deps.app.wake)();
     Ok((StatusCode::CREATED, Json(result)).into_response())
+}
+
+fn stored(result: &ReplayResult) -> StoredResponse {
+    StoredResponse { status: StatusCode::CREATED.as_u16(), body: json!(result).to_string() }
 }
 
 /// Checks that the config has the receiver. One that left it could not get the messages.

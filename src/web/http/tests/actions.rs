@@ -192,22 +192,56 @@ async fn repeated_request_has_its_effect_once_and_gets_the_same_response() {
     assert!(late.status == 200 && !late.is_replayed(), "a key is known for a day");
 }
 
-/// A key that is ignored would promise what nothing keeps.
 #[tokio::test]
-async fn key_is_rejected_where_it_has_no_effect() {
+async fn repeated_replay_sends_messages_once() {
     let (app, ..) = acting().await;
-    let replay = json!({"receiver": "ops", "since": now()}).to_string();
-    for (line, body) in [("POST /api/v1/replays", replay.as_str()), ("POST /api/v2/silences", "{}")] {
-        let response = send(&app, line, &[TOKEN, ("Idempotency-Key", "k")], body).await;
-        let text = response.body["detail"].as_str().or(response.body.as_str()).unwrap_or_default();
-        assert!(response.status == 400 && text.contains("takes no Idempotency-Key"), "{line}: {} {text}", response.status);
-    }
+    app.clock.set(now() + chrono::TimeDelta::hours(1));
+    let replay = json!({"receiver": "ops", "since": now() - chrono::TimeDelta::days(9), "again": true}).to_string();
+    let headers = [TOKEN, ("Idempotency-Key", "k")];
+    let first = send(&app, "POST /api/v1/replays", &headers, &replay).await;
+    assert_eq!((first.status, &first.body["deliveries"]), (201, &json!(1)), "{}", first.body);
+    let events = app.store.last_event().await.expect("read");
+    let again = send(&app, "POST /api/v1/replays", &headers, &replay).await;
+    assert!(again.is_replayed(), "{}", again.head);
+    assert_eq!((again.status, again.body), (first.status, first.body));
+    assert_eq!(app.store.last_event().await.expect("read"), events, "it had its effect twice");
+    let other = json!({"receiver": "ops", "since": now()}).to_string();
+    let other = send(&app, "POST /api/v1/replays", &headers, &other).await;
+    assert_eq!(other.code(), (422, "idempotency_key_reused"));
+}
+
+#[tokio::test]
+async fn repeated_request_of_a_client_of_alertmanager_creates_one_silence() {
+    let (app, ..) = acting().await;
+    let mut body = json!({
+        "matchers": [{"name": "token", "value": "arbitrum", "isRegex": false}], "createdBy": "bea", "comment": "known",
+        "startsAt": now(), "endsAt": now() + chrono::TimeDelta::hours(2),
+    });
+    let post = async |key: &str, body: &Value| {
+        send(&app, "POST /api/v2/silences", &[TOKEN, ("Idempotency-Key", key)], &body.to_string()).await
+    };
+    let first = post("k1", &body).await;
+    let again = post("k1", &body).await;
+    assert!(first.status == 200 && !first.is_replayed() && again.is_replayed(), "{} {}", first.body, again.head);
+    assert_eq!((again.body, silences(&app).await.len()), (first.body.clone(), 1));
+    (body["id"], body["comment"]) = (first.body["silenceID"].clone(), json!("longer"));
+    let replaced = post("k2", &body).await;
+    assert_eq!(post("k2", &body).await.body, replaced.body);
+    let active = silences(&app).await.into_iter().filter(|view| view.silence.ends_at > now()).count();
+    assert_eq!((silences(&app).await.len(), active), (2, 1), "it replaced the first one once");
+    assert_eq!(post("k3", &body).await.status, 404, "that one is over");
+}
+
+#[tokio::test]
+async fn every_post_request_takes_a_key() {
+    let (app, ..) = acting().await;
     let document = send(&app, "GET /api/openapi.json", &[TOKEN], "").await.body;
-    let takes_key = |path: &str| document["paths"][path]["post"]["parameters"].to_string().contains("Idempotency-Key");
-    assert!(
-        takes_key("/api/v1/silences") && !takes_key("/api/v1/replays"),
-        "the document names the header where it has an effect"
-    );
+    let paths = document["paths"].as_object().expect("paths");
+    let posts: Vec<_> = paths.iter().filter(|(_, methods)| !methods["post"].is_null()).collect();
+    assert!(posts.len() > 5, "{posts:?}");
+    for (path, methods) in posts {
+        assert!(methods["post"]["parameters"].to_string().contains("Idempotency-Key"), "{path}");
+    }
 }
 
 #[tokio::test]

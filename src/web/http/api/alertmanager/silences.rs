@@ -1,8 +1,9 @@
 //! `/api/v2/silences` and `/api/v2/silence/{id}`. Authorization has checked the token of each write.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, Uri};
+use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::{filters, query, resolved, silence_json};
@@ -10,8 +11,9 @@ use crate::http::HttpDeps;
 use crate::http::api::silences::{self, parse_matcher};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::idempotency::{Acted, RequestKey, perform};
 use crate::http::json_body::{FieldNames, JsonBody};
-use model::{Labels, Matcher, Silence, SilenceRequest, Timestamp, all_match, silence};
+use model::{Labels, Matcher, Silence, SilenceRequest, Timestamp, UserAction, all_match, silence};
 
 /// The fields of the body of `POST /api/v2/silences`.
 const FIELDS: &[FieldNames] =
@@ -44,24 +46,28 @@ fn unknown_silence() -> WebError {
 }
 
 /// `POST /api/v2/silences`. With `id`, the new silence replaces that one, and gets another id.
-pub(super) async fn create(State(deps): State<HttpDeps>, body: JsonBody) -> Result<Json<Value>, WebError> {
+pub(super) async fn create(
+    State(deps): State<HttpDeps>,
+    Extension(key): Extension<RequestKey>,
+    body: JsonBody,
+) -> Result<Response, WebError> {
     let body = body.with_fields(FIELDS)?;
     let replaced = body.text("id")?.filter(|id| !id.is_empty());
     let now = deps.app.clock.now();
     let silence = requested(&deps, &body, now).await?;
     let (id, matchers) = (silence.id.clone(), silence.matchers_line());
-    match replaced {
-        Some(replaced) => {
-            if !deps.app.store.replace_silence(replaced, silence, now).await? {
-                let message = "no active or pending silence has this `id`: leave it out to create a silence";
-                return Err(WebError::new(ErrorCode::UnknownSilence, message));
-            }
-            (deps.app.wake)();
-        }
-        None => deps.app.store.put_silence(silence).await?,
-    }
+    let made = json!({ "silenceID": id });
+    let action = match replaced {
+        Some(id) => UserAction::ReplaceSilence { id, silence },
+        None => UserAction::CreateSilence(silence),
+    };
+    let Acted::Response(response) = perform(&deps, key, action, move |_| (StatusCode::OK, made)).await? else {
+        let message = "no active or pending silence has this `id`: leave it out to create a silence";
+        return Err(WebError::new(ErrorCode::UnknownSilence, message));
+    };
+    (deps.app.wake)();
     tracing::info!(silence = id, matchers, "silence created");
-    Ok(Json(json!({ "silenceID": id })))
+    Ok(response)
 }
 
 /// Returns the silence in the body of a request.
