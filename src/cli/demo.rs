@@ -97,7 +97,7 @@ async fn run_until(folder: &Path, listen: SocketAddr, stop: impl Future<Output =
     let listen = bound_address(listen).map_err(io_error("find a port for the pages"))?;
     let token = web::fresh_token().ok_or(DemoError::NoRandom)?;
     let addresses = DemoAddresses { source: source_address, webhook: webhook_address, mail: mail_address, listen };
-    write_files(folder, &addresses, &token)?;
+    write_files(folder, &addresses, &token, Clock::system().now())?;
     let loaded = daemon::config::load(Some(&folder.join("cliffwatch.toml")), &daemon::config::Environment::default());
     let Some(config) = loaded.config else {
         return Err(DemoError::Config(model::diagnostic::render(&loaded.diagnostics, &loaded.sources, false)));
@@ -155,7 +155,8 @@ impl DemoOpening {
              \n  webhook        http://{webhook}/hook\
              \n  mail server    smtp://{mail}\
              \n  try            cliffwatch --config {folder}/cliffwatch.toml status\n\
-             \nThe first messages are about upcoming unlocks. After {after} s the source publishes corrections. Press Ctrl-C to stop.\n"
+             \nThe first messages are about upcoming unlocks. After {after} s the source publishes corrections, and within two minutes\n\
+             the desk gets its digest. Log in to see the positions. Press Ctrl-C to stop.\n"
         )
     }
 }

@@ -149,6 +149,9 @@ impl ExplainCommand {
 
     /// Explains a rule for all tokens.
     async fn overview(&self, rule: &Rule, invocation: &Invocation) -> anyhow::Result<Exit> {
+        if invocation.format == OutputFormat::Table {
+            print::out(&wrapped("", "", &rule.sentence()))?;
+        }
         let overview = match rule.on {
             On::Portfolio | On::Source => {
                 return show(&self.explanations(rule, &ExplainTarget::default()).await?, invocation);

@@ -103,6 +103,8 @@ impl Playground {
 pub struct Trial {
     pub source: SourceText,
     pub diagnostics: Vec<Diagnostic>,
+    /// The name of each rule, and its effect in one sentence. Empty if the text has errors.
+    pub sentences: Vec<(String, String)>,
     /// `None` if the text has errors.
     pub outcome: Option<TrialOutcome>,
 }
@@ -148,10 +150,11 @@ pub async fn try_out(
             tracing::error!(%error, "a trial of a rule failed");
             let source = SourceText { file: "playground.toml".into(), text: String::new() };
             let problem = Diagnostic::error(&source.file, None, "the text could not be checked: see the log");
-            return Ok(Trial { source, diagnostics: vec![problem], outcome: None });
+            return Ok(Trial { source, diagnostics: vec![problem], sentences: Vec::new(), outcome: None });
         }
     };
-    let Some(set) = set else { return Ok(Trial { source, diagnostics, outcome: None }) };
+    let Some(set) = set else { return Ok(Trial { source, diagnostics, sentences: Vec::new(), outcome: None }) };
+    let sentences = set.rules.iter().map(|rule| (rule.name.clone(), rule.sentence())).collect();
     let started = Instant::now();
     let world = TrialWorld { watch: &watch, ..live.trial_world() };
     let (histories, left_out) = read(store, &world, &set, TrialTime::FOR_PAGE).await?;
@@ -167,7 +170,7 @@ pub async fn try_out(
     });
     let outcome = replaying.await.map_err(|error| tracing::error!(%error, "a trial of a rule failed")).ok();
     tracing::debug!(read_ms = read_in.as_millis(), took_ms = started.elapsed().as_millis(), "trial of a rule ended");
-    Ok(Trial { source, diagnostics, outcome })
+    Ok(Trial { source, diagnostics, sentences, outcome })
 }
 
 /// Compiles a text. The rule set is `None` if there are errors.

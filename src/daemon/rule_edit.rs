@@ -27,6 +27,8 @@ const MARK: &str = "# Saved on the pages by ";
 pub struct PreparedRule {
     /// The rule without the lines above it, to copy.
     pub rule: String,
+    /// The effect of the rule in one sentence. `None` if it has errors.
+    pub sentence: Option<String>,
     pub file: PreparedFile,
     pub test: PreparedFile,
     /// The problems of the rule, in its file.
@@ -93,6 +95,7 @@ pub fn prepare(
     all.push(source.clone());
     let names: Vec<String> = config.receivers.iter().map(|receiver| receiver.name.clone()).collect();
     let loaded = rules::load(&all, &rules::Surroundings { receivers: &names, groups: &config.watch.groups, now });
+    let sentence = loaded.set.rules.iter().find(|rule| *rule.location.file == *file.path).map(|rule| rule.sentence());
     let diagnostics: Vec<Diagnostic> = loaded.diagnostics.into_iter().filter(|problem| problem.file == file.path).collect();
     let outcomes = if has_errors(&diagnostics) {
         Vec::new()
@@ -100,7 +103,7 @@ pub fn prepare(
         let setup = TestSetup { config, base_dir, only: None };
         ruletest::run_against(SourceText { file: test.path.clone(), text: test.text.clone() }, &setup, Some(&[source]))
     };
-    Ok(PreparedRule { rule, file, test, diagnostics, outcomes })
+    Ok(PreparedRule { rule, sentence, file, test, diagnostics, outcomes })
 }
 
 impl PreparedFile {

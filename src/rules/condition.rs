@@ -13,6 +13,7 @@ mod expr;
 pub mod lint;
 mod logic;
 mod parse;
+pub mod sentence;
 mod thresholds;
 
 use std::cell::RefCell;

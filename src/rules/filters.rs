@@ -16,8 +16,15 @@ pub struct Filters {
     /// The items of `tokens` as written in the file, groups with their `@`, each with its span.
     pub written: Vec<(String, Range<usize>)>,
     pub groups: Vec<String>,
-    pub listed_methods: Option<GlobSet>,
-    pub allocations: Option<GlobSet>,
+    pub listed_methods: Option<Patterns>,
+    pub allocations: Option<Patterns>,
+}
+
+/// Patterns of names, and their texts in the file.
+#[derive(Debug)]
+pub struct Patterns {
+    pub set: GlobSet,
+    pub written: Vec<String>,
 }
 
 impl Filters {
@@ -36,22 +43,22 @@ impl Filters {
         {
             return false;
         }
-        if let Some(globs) = &self.listed_methods {
+        if let Some(patterns) = &self.listed_methods {
             let own = match scope.record_in_view() {
                 Some(Record::Unlock(event)) => event.listed_method.as_str(),
                 Some(Record::Emission(emission)) => emission.listed_method.as_str(),
                 _ => None,
             };
             let method = own.or_else(|| scope.token.and_then(|token| token.item.listed_method.as_str()));
-            if !method.is_some_and(|method| globs.is_match(method)) {
+            if !method.is_some_and(|method| patterns.set.is_match(method)) {
                 return false;
             }
         }
-        self.allocations.as_ref().is_none_or(|globs| {
+        self.allocations.as_ref().is_none_or(|patterns| {
             let mut found = false;
             let mut visit = |item: ListItem<'_>| {
                 let names = [fields::item_name(item), fields::item_category(item)];
-                found = names.into_iter().flatten().any(|name| globs.is_match(name));
+                found = names.into_iter().flatten().any(|name| patterns.set.is_match(name));
                 !found
             };
             // A change names the affected recipients; their categories are in the record. If it names none, all recipients count.

@@ -55,6 +55,7 @@ mod render;
 mod rule;
 pub mod schema;
 mod scope;
+mod sentence;
 mod set;
 mod synonyms;
 mod template;

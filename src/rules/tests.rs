@@ -4,6 +4,7 @@ mod files;
 mod language;
 mod positions;
 mod properties;
+mod sentences;
 mod shipped;
 mod spec;
 mod supply;

@@ -3,11 +3,11 @@
 
 use rusqlite::params;
 
-use super::codec::{Millis, all, one, time};
+use super::codec::{Millis, all, one_of, time};
 use super::error::StoreFault;
 use super::rows::token;
 use super::schedule;
-use super::sql::Transaction;
+use super::sql::{PendingQuery, Transaction};
 use model::time::LONGEST_INTERVAL;
 use model::{CliffPiece, Inclusion, SumWindow, Timestamp, UpcomingRow};
 
@@ -108,30 +108,46 @@ pub(super) fn each_ahead(
     Ok(())
 }
 
-/// Returns one token's unlocks that start no later than `last` and end after `begin` (milliseconds since the epoch),
-/// without their share.
-pub(super) fn ahead_of(from: &Transaction<'_>, token: i64, begin: i64, last: i64) -> Result<Vec<IndexedUnlock>, StoreFault> {
-    let mut drift = from.prepare_cached("SELECT value FROM drift WHERE token_no = ?1")?;
-    let drift: f64 = one(&mut drift, [token], |row| Ok(row.get(0)?))?.unwrap_or(1.0);
-    let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
-    let mut statement = from.prepare_cached(
-        "SELECT no, starts_at, ends_at, coalesce(nominal_at, starts_at), value, amount FROM record WHERE token_no = ?1 AND resource = 'unlock'
-         AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
-    )?;
-    all(&mut statement, params![token, begin, longest, last], |row| {
-        let (value, amount): (Option<f64>, Option<f64>) = (row.get(4)?, row.get(5)?);
-        Ok(IndexedUnlock {
-            no: row.get(0)?,
-            token_no: Some(token),
-            starts_at: row.get(1)?,
-            ends_at: row.get(2)?,
-            nominal_at: row.get(3)?,
-            value: value.map(|value| value * drift),
-            amount: known_amount(amount),
-            is_cliff: amount.is_some() || value.is_some(),
-            share: None,
-        })
-    })
+/// The pending lookup of one token's unlocks that start no later than `last` and end after `begin` (milliseconds since the epoch), without
+/// their share. Several lookups that are sent in a row cost one round trip.
+pub(super) struct AheadQuery<'a> {
+    token: i64,
+    drift: PendingQuery<'a>,
+    unlocks: PendingQuery<'a>,
+}
+
+impl<'a> AheadQuery<'a> {
+    pub(super) fn send(from: &Transaction<'a>, token: i64, begin: i64, last: i64) -> Result<Self, StoreFault> {
+        let drift = from.prepare_cached("SELECT value FROM drift WHERE token_no = ?1")?.send_query([token])?;
+        let longest = LONGEST_INTERVAL.num_milliseconds() + 1;
+        let mut statement = from.prepare_cached(
+            "SELECT no, starts_at, ends_at, coalesce(nominal_at, starts_at), value, amount FROM record WHERE token_no = ?1 AND resource = 'unlock'
+             AND starts_at > CAST(?2 AS BIGINT) - ?3 AND starts_at <= ?4 AND ends_at > ?2",
+        )?;
+        let unlocks = statement.send_query(params![token, begin, longest, last])?;
+        Ok(Self { token, drift, unlocks })
+    }
+
+    pub(super) fn read(self) -> Result<Vec<IndexedUnlock>, StoreFault> {
+        let drift: f64 = one_of(self.drift.rows()?, |row| Ok(row.get(0)?))?.unwrap_or(1.0);
+        let mut rows = self.unlocks.rows()?;
+        let mut unlocks = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (value, amount): (Option<f64>, Option<f64>) = (row.get(4)?, row.get(5)?);
+            unlocks.push(IndexedUnlock {
+                no: row.get(0)?,
+                token_no: Some(self.token),
+                starts_at: row.get(1)?,
+                ends_at: row.get(2)?,
+                nominal_at: row.get(3)?,
+                value: value.map(|value| value * drift),
+                amount: known_amount(amount),
+                is_cliff: amount.is_some() || value.is_some(),
+                share: None,
+            });
+        }
+        Ok(unlocks)
+    }
 }
 
 /// The price drift of each token since its sizes were written, indexed by token number. Numbers are consecutive, so a

@@ -7,18 +7,19 @@ use rusqlite::params;
 
 use super::ahead::{IS_CLIFF, IndexedUnlock, Sizes, each_ahead, upcoming_rows};
 use super::alerts::in_group;
-use super::codec::{Conditions, Millis, all, counted, list, one};
+use super::codec::{Conditions, Millis, all, counted, list, one_of};
 use super::commit::SupplyRow;
+use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::next_rates::{RatePlace, rate_places, read_rates};
 use super::rows::{ALERT_COLUMNS, alert, token};
-use super::sql::Transaction;
-use super::supply::token_supply;
+use super::sql::{PendingQuery, Transaction};
+use super::supply::SupplyQuery;
 use super::{Store, StoreError, schedule};
 use model::time::LONGEST_INTERVAL;
 use model::{
     Ahead, AheadFilter, FiringAlerts, FirstOf, GroupMembers, Inclusion, LargestFirst, Pulse, SUPPLY_WINDOWS, SumWindow,
-    SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, Tracked, UpcomingRow, WEEKS, Watch,
+    SupplyAhead, Timestamp, Token, TokenFilter, TokenId, TokenList, TokenSort, TokenSummary, UpcomingRow, WEEKS, Watch,
     supply_weeks, supply_windows,
 };
 
@@ -191,9 +192,10 @@ fn token_list(from: &Transaction<'_>, filter: &TokenFilter, max_rows: usize) -> 
     let order = order(from, filter, fitting, &ahead)?;
     let end = (filter.offset as usize).saturating_add(max_rows.min(filter.limit as usize));
     let has_more = end < order.len();
-    let mut rows = Vec::new();
-    for no in order.into_iter().skip(filter.offset as usize).take(max_rows.min(filter.limit as usize)) {
-        rows.extend(summary(from, no, filter)?);
+    let shown: Vec<i64> = order.into_iter().skip(filter.offset as usize).take(max_rows.min(filter.limit as usize)).collect();
+    let mut rows = Vec::with_capacity(shown.len());
+    for together in shown.chunks(READ_TOGETHER) {
+        rows.extend(summaries(from, together, filter.at)?);
     }
     Ok(TokenList { rows, total, has_more })
 }
@@ -327,34 +329,60 @@ fn sort_descending(tokens: &mut Vec<i64>, sizes: impl Fn(i64) -> [f64; 2]) {
     *tokens = keyed.into_iter().map(|(_, no)| no).collect();
 }
 
-fn summary(from: &Transaction<'_>, no: i64, filter: &TokenFilter) -> Result<Option<TokenSummary>, StoreFault> {
-    let mut statement = from.prepare_cached("SELECT id, item, name, symbol, listed FROM token WHERE no = ?1")?;
-    let known = one(&mut statement, [no], |row| Ok((token(row, 0)?, row.get::<bool>(4)?)))?;
-    let Some((token, listed)) = known else { return Ok(None) };
-    let next = cliff(from, no, filter.at, &token, "coalesce(nominal_at, starts_at) > ?2", "coalesce(nominal_at, starts_at)")?;
-    let has_passed = "coalesce(nominal_at, starts_at) <= ?2 AND ends_at > ?2";
-    let unconfirmed = cliff(from, no, filter.at, &token, has_passed, "coalesce(nominal_at, starts_at) DESC")?;
-    let windows = [supply_windows(filter.at), supply_weeks(filter.at, WEEKS)].concat();
-    let mut supply = token_supply(from, no, filter.at, &windows)?;
-    let weeks = supply.windows.split_off(SUPPLY_WINDOWS.len());
-    Ok(Some(TokenSummary { number: no, token, listed, next, unconfirmed, supply, weeks }))
+/// The pending lookups of one row of the list of tokens.
+struct SummaryQuery<'a> {
+    no: i64,
+    token: PendingQuery<'a>,
+    next: PendingQuery<'a>,
+    unconfirmed: PendingQuery<'a>,
+    supply: SupplyQuery<'a>,
 }
 
-/// Returns the first cliff unlock of a token that matches a clause. `?2` is `at`.
-fn cliff(
-    from: &Transaction<'_>,
-    no: i64,
-    at: Timestamp,
-    token: &Token,
-    clause: &str,
-    order: &str,
-) -> Result<Option<Tracked>, StoreFault> {
+impl<'a> SummaryQuery<'a> {
+    fn send(from: &Transaction<'a>, no: i64, at: Timestamp, windows: &[SumWindow]) -> Result<Self, StoreFault> {
+        let token = "SELECT id, item, name, symbol, listed FROM token WHERE no = ?1";
+        let next = ("coalesce(nominal_at, starts_at) > ?2", "coalesce(nominal_at, starts_at)");
+        let unconfirmed = ("coalesce(nominal_at, starts_at) <= ?2 AND ends_at > ?2", "coalesce(nominal_at, starts_at) DESC");
+        Ok(Self {
+            no,
+            token: from.prepare_cached(token)?.send_query([no])?,
+            next: cliff(from, no, at, next.0, next.1)?,
+            unconfirmed: cliff(from, no, at, unconfirmed.0, unconfirmed.1)?,
+            supply: SupplyQuery::send(from, no, at, windows)?,
+        })
+    }
+}
+
+/// Returns the rows of tokens, in their order. Waits twice, regardless of their number: for the rows, and for the schedules of their cliffs.
+fn summaries(from: &Transaction<'_>, tokens: &[i64], at: Timestamp) -> Result<Vec<TokenSummary>, StoreFault> {
+    let windows = [supply_windows(at), supply_weeks(at, WEEKS)].concat();
+    let queries = tokens.iter().map(|no| SummaryQuery::send(from, *no, at, &windows)).collect::<Result<Vec<_>, _>>()?;
+    let (mut rows, mut cliffs) = (Vec::new(), Vec::new());
+    for SummaryQuery { no: number, token: known, next, unconfirmed, supply } in queries {
+        let known = one_of(known.rows()?, |row| Ok((token(row, 0)?, row.get::<bool>(4)?)))?;
+        let mut supply = supply.read(at, &windows)?;
+        for (query, is_next) in [(next, true), (unconfirmed, false)] {
+            let found = one_of(query.rows()?, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
+            cliffs.extend(found.map(|(scope, key)| (scope, key, (rows.len(), is_next))));
+        }
+        let Some((token, listed)) = known else { continue };
+        let weeks = supply.windows.split_off(SUPPLY_WINDOWS.len());
+        rows.push(TokenSummary { number, token, listed, next: None, unconfirmed: None, supply, weeks });
+    }
+    for ((row, is_next), tracked) in schedule::events(from, cliffs)? {
+        let Some(row) = rows.get_mut(row) else { continue };
+        *(if is_next { &mut row.next } else { &mut row.unconfirmed }) = Some(tracked);
+    }
+    Ok(rows)
+}
+
+/// Sends the query for the first cliff unlock of a token that matches a clause. `?2` is `at`.
+fn cliff<'a>(from: &Transaction<'a>, no: i64, at: Timestamp, clause: &str, order: &str) -> Result<PendingQuery<'a>, StoreFault> {
     let mut statement = from.prepare_cached(&format!(
         "SELECT scope_no, key FROM record r WHERE token_no = ?1 AND resource = 'unlock' AND starts_at > CAST(?2 AS BIGINT) - ?3
          AND {IS_CLIFF} AND {clause} ORDER BY {order}, key LIMIT 1"
     ))?;
-    let found = one(&mut statement, params![no, Millis(at), longest_interval()], |row| Ok((row.get(0)?, row.get::<String>(1)?)))?;
-    found.map(|(scope, key): (i64, _)| schedule::event(from, scope, &key, token.id.as_str())).transpose()
+    Ok(statement.send_query(params![no, Millis(at), longest_interval()])?)
 }
 
 fn held_tokens(from: &Transaction<'_>, limit: u32) -> Result<Vec<Token>, StoreFault> {

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::codec::one;
+use super::codec::{one, one_of};
+use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::sql::{Row, Transaction};
 use model::{Record, RecordKey, Timestamp, Tracked, wire};
@@ -141,7 +142,7 @@ pub(super) fn event(from: &Transaction<'_>, no: i64, key: &str, of: &str) -> Res
     rows.into_iter().next().map(|((), tracked)| tracked).ok_or_else(|| damaged("an event", of))
 }
 
-/// Reads the events of `rows`, in their order. Unpacks each schedule once.
+/// Reads the events of `rows`, in their order. Unpacks each schedule once, and waits once for a batch of schedules.
 pub(super) fn events<T>(from: &Transaction<'_>, rows: Vec<(i64, String, T)>) -> Result<Vec<(T, Tracked)>, StoreFault> {
     let mut by_token: HashMap<i64, HashMap<&str, usize>> = HashMap::new();
     for (at, (no, key, _)) in rows.iter().enumerate() {
@@ -149,18 +150,22 @@ pub(super) fn events<T>(from: &Transaction<'_>, rows: Vec<(i64, String, T)>) -> 
     }
     let mut found: Vec<Option<Tracked>> = Vec::new();
     found.resize_with(rows.len(), || None);
-    let mut statement = from.prepare_cached(OF_TOKEN)?;
-    for (no, keys) in by_token {
-        let put = |place: usize, tracked: Tracked| {
-            if let Some(place) = found.get_mut(place) {
-                *place = Some(tracked);
+    let by_token: Vec<(i64, HashMap<&str, usize>)> = by_token.into_iter().collect();
+    for together in by_token.chunks(READ_TOGETHER) {
+        let queries = together.iter().map(|(no, _)| from.prepare_cached(OF_TOKEN)?.send_query([*no]));
+        let queries = queries.collect::<Result<Vec<_>, _>>()?;
+        for ((no, keys), query) in together.iter().zip(queries) {
+            let put = |place: usize, tracked: Tracked| {
+                if let Some(place) = found.get_mut(place) {
+                    *place = Some(tracked);
+                }
+            };
+            let is_sound = one_of(query.rows()?, |row| {
+                Ok(unpack_some(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, keys, put))
+            })?;
+            if is_sound == Some(false) {
+                return Err(damaged("the schedule", &format!("token {no}")));
             }
-        };
-        let is_sound = one(&mut statement, [no], |row| {
-            Ok(unpack_some(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &keys, put))
-        })?;
-        if is_sound == Some(false) {
-            return Err(damaged("the schedule", &format!("token {no}")));
         }
     }
     let is_there = |((no, _, row), tracked): ((i64, String, T), Option<Tracked>)| {

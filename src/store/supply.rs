@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ahead::{Sizes, ahead_of, each_ahead};
-use super::codec::one;
+use super::ahead::{AheadQuery, Sizes, each_ahead};
+use super::codec::{one, one_of};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
-use super::sql::Transaction;
+use super::sql::{PendingQuery, Transaction};
 use super::{Store, StoreError};
 use model::{
     KnownSupply, LinearPiece, LinearRate, SumWindow, SupplyAhead, SupplyTotals, Timestamp, TokenId, TokenSupply, TotalsCoverage,
@@ -47,24 +47,39 @@ fn end_of(windows: &[SumWindow], at: Timestamp) -> Timestamp {
 }
 
 /// Returns the coming supply of the token with this number.
-pub(super) fn token_supply(
-    from: &Transaction<'_>,
+fn token_supply(from: &Transaction<'_>, no: i64, at: Timestamp, windows: &[SumWindow]) -> Result<TokenSupply, StoreFault> {
+    SupplyQuery::send(from, no, at, windows)?.read(at, windows)
+}
+
+/// The pending lookup of a token's coming supply. Several lookups that are sent in a row cost one round trip.
+pub(super) struct SupplyQuery<'a> {
     no: i64,
-    at: Timestamp,
-    windows: &[SumWindow],
-) -> Result<TokenSupply, StoreFault> {
-    let sql = format!("SELECT {} FROM token_supply s WHERE s.token_no = ?1", SupplyRow::COLUMNS);
-    let row = one(&mut *from.prepare_cached(&sql)?, [no], |row| SupplyRow::read(row, 0, &no.to_string()))?.unwrap_or_default();
-    let pieces: Vec<LinearPiece> = row.pieces().collect();
-    let mut sums = vec![SupplyAhead::default(); windows.len()];
-    for unlock in ahead_of(from, no, at.timestamp_millis(), end_of(windows, at).timestamp_millis())? {
-        if unlock.is_cliff {
-            sums.iter_mut().zip(windows).for_each(|(sum, window)| sum.add_cliff(&unlock.piece(), *window));
-        }
+    supply: PendingQuery<'a>,
+    ahead: AheadQuery<'a>,
+}
+
+impl<'a> SupplyQuery<'a> {
+    pub(super) fn send(from: &Transaction<'a>, no: i64, at: Timestamp, windows: &[SumWindow]) -> Result<Self, StoreFault> {
+        let sql = format!("SELECT {} FROM token_supply s WHERE s.token_no = ?1", SupplyRow::COLUMNS);
+        let supply = from.prepare_cached(&sql)?.send_query([no])?;
+        let ahead = AheadQuery::send(from, no, at.timestamp_millis(), end_of(windows, at).timestamp_millis())?;
+        Ok(Self { no, supply, ahead })
     }
-    add_linear(&mut sums, windows, &pieces, row.price.map(|price| price.usd));
-    let (known, linear_until, price) = (row.known, row.linear_until, row.price);
-    Ok(TokenSupply { known, linear_until, price, windows: sums, rate: LinearRate::at(&pieces, at, linear_until) })
+
+    /// Returns the supply at `at` in the same windows.
+    pub(super) fn read(self, at: Timestamp, windows: &[SumWindow]) -> Result<TokenSupply, StoreFault> {
+        let row = one_of(self.supply.rows()?, |row| SupplyRow::read(row, 0, &self.no.to_string()))?.unwrap_or_default();
+        let pieces: Vec<LinearPiece> = row.pieces().collect();
+        let mut sums = vec![SupplyAhead::default(); windows.len()];
+        for unlock in self.ahead.read()? {
+            if unlock.is_cliff {
+                sums.iter_mut().zip(windows).for_each(|(sum, window)| sum.add_cliff(&unlock.piece(), *window));
+            }
+        }
+        add_linear(&mut sums, windows, &pieces, row.price.map(|price| price.usd));
+        let (known, linear_until, price) = (row.known, row.linear_until, row.price);
+        Ok(TokenSupply { known, linear_until, price, windows: sums, rate: LinearRate::at(&pieces, at, linear_until) })
+    }
 }
 
 fn add_linear(sums: &mut [SupplyAhead], windows: &[SumWindow], pieces: &[LinearPiece], price: Option<f64>) {

@@ -5,13 +5,18 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::{net::SocketAddr, path::Path};
 
+use chrono::TimeDelta;
 use serde_json::Value;
 
 use super::{DemoError, io_error};
 use crate::starter;
+use model::Timestamp;
 
 /// The first line of the demo's config. A file without it belongs to the user and is not replaced.
 const CONFIG_MARK: &str = "# Config of the demo. It polls every few seconds; a real config polls every few hours.";
+
+/// The least time from the start to the digest is a minute less, because a digest has whole minutes.
+pub(super) const DIGEST_AFTER: TimeDelta = TimeDelta::minutes(2);
 
 /// A rule with a longer lead time than usual, so that there are alerts on any day.
 const AHEAD: &str = r#"# Only in the demo: unlocks in the next 30 days, so that there are alerts on any day.
@@ -39,8 +44,8 @@ pub(super) struct DemoAddresses {
     pub listen: SocketAddr,
 }
 
-/// Writes config and rules, and replaces the files of an earlier demo. `token` is the login token.
-pub(super) fn write_files(folder: &Path, addresses: &DemoAddresses, token: &str) -> Result<(), DemoError> {
+/// Writes config and rules, and replaces the files of an earlier demo. `token` is the login token; `now` is the start of the demo.
+pub(super) fn write_files(folder: &Path, addresses: &DemoAddresses, token: &str, now: Timestamp) -> Result<(), DemoError> {
     let DemoAddresses { source, webhook, mail, listen } = addresses;
     let path = folder.join("cliffwatch.toml");
     if std::fs::read_to_string(&path).is_ok_and(|text| !text.starts_with(CONFIG_MARK)) {
@@ -52,6 +57,7 @@ pub(super) fn write_files(folder: &Path, addresses: &DemoAddresses, token: &str)
         std::fs::write(rules.join(name), text).map_err(io_error("write the rules of the demo"))?;
     }
     let covered = scheduled_tokens();
+    let digest_at = (now + DIGEST_AFTER).format("%H:%M");
     let config = format!(
         r#"{CONFIG_MARK}
 [source]
@@ -63,7 +69,9 @@ concurrency = 8
 [watch]
 # The tokens with a schedule in the bundled data.
 tokens = [{covered}]
-groups = {{ portfolio = ["arbitrum", "optimism", "aptos", "sui"] }}
+groups = {{ portfolio = ["arbitrum", "optimism", "aptos", "sui", "eigenlayer"] }}
+# The tokens that a fund would hold. Pages show them after a login.
+positions = {{ arbitrum = 1500000, optimism = 420000, aptos = 95000, sui = 310000, eigenlayer = 640000 }}
 
 [schedule]
 token_list    = "*/5 * * * * *"
@@ -100,6 +108,8 @@ type = "email"
 smtp = "smtp://{mail}"
 from = "Cliffwatch <alerts@cliffwatch.example>"
 to = ["desk@fund.example"]
+# Sent once the first messages are out. A real digest has a fixed time, such as "08:00".
+digest = {{ at = "{digest_at}", ahead = "30d", sort = "share", top = 10, tokens = ["@portfolio"], positions = true }}
 
 # The first messages are joined in a welcome message. Later, each token has its own messages.
 [route]

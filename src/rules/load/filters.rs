@@ -3,7 +3,11 @@
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use toml::{Spanned, de::DeTable};
 
-use crate::{condition::Dependencies, filters::Filters, rule::Pool};
+use crate::{
+    condition::Dependencies,
+    filters::{Filters, Patterns},
+    rule::Pool,
+};
 use model::closest;
 
 use super::{RuleReader, values::LocatedText};
@@ -94,13 +98,14 @@ impl RuleReader<'_> {
         }
     }
 
-    pub fn glob_key(&mut self, table: &DeTable<'_>, key: &str) -> Option<GlobSet> {
+    pub fn glob_key(&mut self, table: &DeTable<'_>, key: &str) -> Option<Patterns> {
         let patterns = self.texts(table, key, false)?;
         if patterns.is_empty() {
             let value = table.get(key)?;
             self.reject(value.span(), format!("`{key}` is empty, so the rule never matches"), "remove it to select everything");
         }
-        self.globs(key, patterns)
+        let written = patterns.iter().map(|pattern| pattern.value.clone()).collect();
+        Some(Patterns { set: self.globs(key, patterns)?, written })
     }
 
     pub fn globs(&mut self, key: &str, patterns: Vec<LocatedText>) -> Option<GlobSet> {

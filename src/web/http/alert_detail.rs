@@ -49,8 +49,8 @@ pub(super) struct AlertDetail {
     /// `None` if the explanation is not available. `unexplained` then contains the reason.
     pub explanation: Option<Explanation>,
     pub unexplained: Option<String>,
-    /// Whether the rule of the alert is active.
-    pub has_rule: bool,
+    /// The effect of the alert's rule in one sentence. `None` if the rule is not active.
+    pub rule_sentence: Option<String>,
 }
 
 /// The text of the latest notification.
@@ -103,7 +103,7 @@ impl AlertDetail {
             change: None,
             explanation: None,
             unexplained: None,
-            has_rule: false,
+            rule_sentence: None,
             alert,
         };
         if let Some(alert) = &mut detail.alert {
@@ -130,7 +130,7 @@ impl AlertDetail {
             });
             return;
         };
-        self.has_rule = true;
+        self.rule_sentence = Some(rule.sentence());
         match reader.explanations(rule, &target_of(alert)).await {
             Ok(explanations) => self.explanation = explanations.into_iter().next(),
             Err(error) => self.unexplained = Some(format!("The explanation failed: {error}.")),

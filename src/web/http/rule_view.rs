@@ -18,6 +18,8 @@ pub(super) struct RuleView {
     pub name: String,
     /// The resource or change that the rule subscribes to, as in the rule file.
     pub on: String,
+    /// The effect of the rule in one sentence.
+    pub sentence: String,
     pub file: String,
     /// The line of the rule's name, from 1.
     pub line: Option<usize>,
@@ -58,6 +60,7 @@ pub(super) async fn rule_views(deps: &HttpDeps) -> Result<Vec<RuleView>, StoreEr
         id: rule.id.to_string(),
         name: rule.name.clone(),
         on: rule.on.to_string(),
+        sentence: rule.sentence(),
         file: display_path(&rule.location.file),
         line: lines.get(&*rule.location.file).map(|lines| lines.line(rule.location.span.start)),
         within: rule.within.iter().map(|lead| lead.text.clone()).collect(),
@@ -75,6 +78,12 @@ pub(super) async fn rule_views(deps: &HttpDeps) -> Result<Vec<RuleView>, StoreEr
 /// Returns a path without the leading `./` that a config in the current folder adds.
 fn display_path(path: &Path) -> String {
     path.strip_prefix(".").unwrap_or(path).display().to_string()
+}
+
+/// Returns the effect of a rule in one sentence. `None` if no active rule has this name or id.
+pub(super) fn rule_sentence(deps: &HttpDeps, name: &str) -> Option<String> {
+    let live = deps.app.live.load_full();
+    live.active.rules.rules.iter().find(|rule| rule.name == name || rule.id.as_str() == name).map(Rule::sentence)
 }
 
 /// Returns the text of a rule in its file. `None` if no active rule has this name or id.

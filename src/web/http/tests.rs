@@ -532,4 +532,5 @@ mod load;
 mod pages;
 mod problems;
 mod scale;
+mod statements;
 mod upcoming;

@@ -21,8 +21,22 @@ impl Asset {
     }
 }
 
-pub static STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("style", "css", "text/css; charset=utf-8", include_str!("assets/style.css")));
+pub static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    // The colors of the dark scheme apply if the system prefers it, unless the reader chose the light one, and if the reader chose it.
+    let text = concat!(
+        include_str!("assets/style.css"),
+        "@media screen {\n@media (prefers-color-scheme: dark) {\n:root:not([data-scheme=light]) {\n",
+        include_str!("assets/dark.css"),
+        "}\n}\n:root[data-scheme=dark] {\n",
+        include_str!("assets/dark.css"),
+        "}\n}\n",
+    );
+    Asset::new("style", "css", "text/css; charset=utf-8", text)
+});
+
+/// The script that applies the reader's color scheme before a page is drawn, and the reader's time zone.
+pub static DISPLAY: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("display", "js", "text/javascript; charset=utf-8", include_str!("assets/display.js")));
 
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("live", "js", "text/javascript; charset=utf-8", include_str!("assets/live.js")));
@@ -45,7 +59,7 @@ pub static ICON: LazyLock<Asset> = LazyLock::new(|| Asset::new("icon", "svg", "i
 
 /// Returns the asset with this file name, such as `style.0123456789abcdef.css`. `None` if the name or the hash does not match.
 pub fn find(name: &str) -> Option<&'static Asset> {
-    let all: [&'static LazyLock<Asset>; 6] = [&STYLE, &SCRIPT, &CHART, &UPLOT, &UPLOT_STYLE, &ICON];
+    let all: [&'static LazyLock<Asset>; 7] = [&STYLE, &DISPLAY, &SCRIPT, &CHART, &UPLOT, &UPLOT_STYLE, &ICON];
     all.into_iter().map(|asset| &**asset).find(|asset| asset.href.strip_prefix("/assets/") == Some(name))
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use minijinja::{AutoEscape, Environment, Value};
 
-use super::asset::{CHART, ICON, SCRIPT, STYLE, UPLOT, UPLOT_STYLE};
+use super::asset::{CHART, DISPLAY, ICON, SCRIPT, STYLE, UPLOT, UPLOT_STYLE};
 use chart::svg::escaped;
 use model::{Timestamp, phrase, time::parse_timestamp};
 
@@ -44,6 +44,7 @@ pub(crate) static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
         None => minijinja::escape_formatter(out, state, value),
     });
     pages.add_global("style_href", STYLE.href.as_str());
+    pages.add_global("display_href", DISPLAY.href.as_str());
     pages.add_global("script_href", SCRIPT.href.as_str());
     pages.add_global("chart_href", CHART.href.as_str());
     pages.add_global("uplot_href", UPLOT.href.as_str());

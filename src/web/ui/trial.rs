@@ -79,6 +79,8 @@ pub struct TrialView {
     pub warnings: usize,
     /// The text with its diagnostics. Empty without diagnostics.
     pub lines: Vec<CodeLine>,
+    /// The name of each rule, and its effect in one sentence.
+    pub sentences: Vec<(String, String)>,
     pub outcome: Option<OutcomeView>,
 }
 
@@ -133,6 +135,7 @@ impl TrialView {
                 true => Vec::new(),
                 false => code_lines(&trial.source.text, &trial.diagnostics, None),
             },
+            sentences: trial.sentences.clone(),
             outcome: trial.outcome.as_ref().map(OutcomeView::of),
         }
     }

@@ -134,7 +134,8 @@ struct AlertPage<'a> {
     alert: Option<&'a AlertView>,
     severity: Option<&'a str>,
     is_open: bool,
-    has_rule: bool,
+    /// The effect of its rule in one sentence. `None` if the rule is not active.
+    rule_sentence: Option<&'a str>,
     /// The unlock of an alert about a cliff unlock.
     unlock: Option<AlertedUnlock>,
     ack: Option<&'a Ack>,
@@ -192,7 +193,7 @@ pub(super) async fn show(
         alert: detail.view.as_ref(),
         severity: labels.and_then(|labels| labels.get("severity")).map(String::as_str),
         is_open,
-        has_rule: detail.has_rule,
+        rule_sentence: detail.rule_sentence.as_deref(),
         unlock: alerted_unlock(&deps, &detail, now).await?,
         ack: detail.ack.as_ref(),
         history: &detail.history,

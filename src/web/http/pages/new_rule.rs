@@ -189,6 +189,8 @@ struct RecipientChoice {
 #[derive(Serialize)]
 struct MadeRule {
     text: String,
+    /// The effect of the rule in one sentence. `None` if it has errors.
+    sentence: Option<String>,
     test: String,
     file: String,
     test_file: String,
@@ -208,6 +210,7 @@ impl MadeRule {
         let lines = |outcome: &TestOutcome| outcome.failures.iter().flat_map(|failure| failure.lines.clone()).collect::<Vec<_>>();
         Self {
             text: rule.rule.clone(),
+            sentence: rule.sentence.clone(),
             test: rule.test.text.clone(),
             file: shown(&rule.file.path),
             test_file: shown(&rule.test.path),

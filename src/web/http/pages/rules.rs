@@ -141,6 +141,8 @@ struct PlaygroundPage<'a> {
     rules: Vec<String>,
     /// The rule whose text was copied into the playground. Empty if unknown.
     copied: &'a str,
+    /// The effect of the copied rule in one sentence. `None` without such a rule.
+    sentence: Option<String>,
     problem: Option<&'a str>,
     trial: Option<TrialView>,
 }
@@ -191,6 +193,7 @@ struct RuleDraft<'a> {
 fn page(deps: &HttpDeps, visitor: &Visitor, draft: RuleDraft<'_>, problem: Option<&str>, trial: Option<TrialView>) -> Response {
     let now = deps.app.clock.now();
     let rules = deps.app.live.load().active.rules.rules.iter().map(|rule| rule.id.to_string()).collect();
-    let page = PlaygroundPage { now, text: draft.text, rules, copied: draft.copied, problem, trial };
+    let sentence = rule_view::rule_sentence(deps, draft.copied);
+    let page = PlaygroundPage { now, text: draft.text, rules, copied: draft.copied, sentence, problem, trial };
     render_page("playground.html", &static_frame(Section::Rules, visitor, now, ""), &page)
 }

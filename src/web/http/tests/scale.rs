@@ -11,7 +11,7 @@ use super::*;
 use model::{
     Alert, AlertState, Attempt, AttemptOutcome, AttemptRecord, Change, ChangeKind, CreditState, DeliveryId, DeliveryState,
     FailureKind, Findings, Labels, Notification, NotificationKind, PollEntry, PollEntryOutcome, Resource, TokenId,
-    notification_id,
+    notification_id, wire::TokenItem,
 };
 use store::DatabaseLocation;
 use testkit::rows::firing;
@@ -30,11 +30,11 @@ const POLLS_PER_CYCLE: usize = 60;
 /// Requests per page. The output shows the median time and the mean CPU time.
 const ROUNDS: usize = 25;
 
-fn id(token: usize) -> TokenId {
+pub(super) fn id(token: usize) -> TokenId {
     TokenId::from(format!("token-{token:05}"))
 }
 
-fn feed(token: usize) -> FeedUpdate {
+pub(super) fn feed(token: usize) -> FeedUpdate {
     let event = |month: i64| {
         let at = now() + TimeDelta::days(month * 30 + i64::try_from(token % 30).unwrap_or(0)) + TimeDelta::minutes(7);
         let size = 1e5 + ((token * 7919 + usize::try_from(month + 12).unwrap_or(0) * 104_729) % 100_000) as f64 * 1e3;
@@ -65,7 +65,7 @@ fn feed(token: usize) -> FeedUpdate {
     }
 }
 
-fn alert(number: usize) -> Alert {
+pub(super) fn alert(number: usize) -> Alert {
     let at = now() - TimeDelta::seconds(i64::try_from(number).unwrap_or(0));
     let severity = ["info", "warning", "critical", "info"][number % 4];
     let token = id(number % TOKENS);
@@ -91,7 +91,7 @@ fn alert(number: usize) -> Alert {
 }
 
 /// Builds a notification of typical size for an alert, to one receiver.
-fn notification(alert: &Alert, number: usize) -> Notification {
+pub(super) fn notification(alert: &Alert, number: usize) -> Notification {
     let Some(record) = feed(number % TOKENS).put.into_iter().nth(13).map(|put| put.record) else { panic!("a record") };
     let Record::Unlock(record) = record else { panic!("an unlock") };
     let body = serde_json::json!({"id": alert.id, "rule": alert.name, "status": "firing", "reason": "lead 7d", "labels": alert.labels,
@@ -118,13 +118,13 @@ fn attempt_record(number: usize) -> AttemptRecord {
     AttemptRecord { delivery, attempt, state, next_attempt_at: None, alerts: Vec::new(), notifications: Vec::new() }
 }
 
-fn change(number: usize) -> Change {
+pub(super) fn change(number: usize) -> Change {
     let mut change = Change::of(ChangeKind::ALL[number % 6], Resource::Unlock, &id(number % TOKENS));
     change.summary = format!("{number} tranches moved by +3 days");
     change
 }
 
-fn polls(cycle: usize) -> Vec<PollEntry> {
+pub(super) fn polls(cycle: usize) -> Vec<PollEntry> {
     let at = now() - TimeDelta::hours(i64::try_from(CYCLES - cycle).unwrap_or(0));
     let poll = |number: usize| {
         let outcome = match number % 100 {
@@ -156,13 +156,14 @@ fn polls(cycle: usize) -> Vec<PollEntry> {
     polls
 }
 
+pub(super) fn item(token: usize) -> TokenItem {
+    let item = serde_json::json!({"id": id(token).as_str(), "name": format!("Token {token}"), "symbol": format!("T{token}"),
+        "listedMethod": "AI", "marketCap": 1e6 * token as f64, "circulatingSupply": 1e9, "maxSupply": 1e10, "hasBurn": false, "hasBuyback": false,
+        "websiteUrl": "https://example.org", "lastUpdatedDate": now()});
+    serde_json::from_value(item).expect("a token")
+}
+
 async fn fill(store: &Store) {
-    let item = |token: usize| {
-        let item = serde_json::json!({"id": id(token).as_str(), "name": format!("Token {token}"), "symbol": format!("T{token}"),
-            "listedMethod": "AI", "marketCap": 1e6 * token as f64, "circulatingSupply": 1e9, "maxSupply": 1e10, "hasBurn": false, "hasBuyback": false,
-            "websiteUrl": "https://example.org", "lastUpdatedDate": now()});
-        serde_json::from_value(item).expect("a token")
-    };
     let tokens: Vec<_> = (0..TOKENS).map(item).collect();
     store.commit(Commit { at: now(), tokens, token_list_complete: true, ..Commit::default() }).await.expect("committed");
     let all: Vec<usize> = (0..TOKENS).collect();

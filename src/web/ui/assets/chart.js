@@ -305,8 +305,13 @@
     show(todayRow);
     new ResizeObserver(() => { if (plot && area.isConnected && Math.abs(area.clientWidth - plot.width) > 1) draw(); }).observe(area);
     const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const redraw = () => { if (area.isConnected) draw(); else scheme.removeEventListener("change", redraw); };
+    const redraw = () => {
+      if (area.isConnected) { draw(); return; }
+      scheme.removeEventListener("change", redraw);
+      document.removeEventListener("cliffwatch:scheme", redraw);
+    };
     scheme.addEventListener("change", redraw);
+    document.addEventListener("cliffwatch:scheme", redraw);
   };
 
   const mountAll = (root) => { for (const figure of root.querySelectorAll("figure[data-plot]:not(.is-live)")) mount(figure); };

@@ -1,4 +1,4 @@
-// Live updates, keyboard shortcuts, and local times. Every page works without this script.
+// Live updates, keyboard shortcuts, and tools of tables. Every page works without this script.
 // On an event from the daemon, each region `<section id="…" data-live>` is replaced by the region with the same id from a fresh copy of
 // the page. A page without such regions only shows that new data is available, because the reader may be filling in a form.
 "use strict";
@@ -155,17 +155,6 @@
     } else if (key === "j" || key === "k") { step(key === "j" ? 1 : -1); }
     else return;
     event.preventDefault();
-  });
-
-  // Times are in UTC. The tooltip of a time also shows it in the local time zone.
-  document.addEventListener("pointerover", (event) => {
-    const time = event.target.closest && event.target.closest("time[datetime]");
-    if (!time || time.dataset.local) return;
-    const at = new Date(time.dateTime);
-    if (Number.isNaN(at.getTime())) return;
-    time.dataset.local = "1";
-    const local = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-    time.title = `${time.title || time.textContent} · ${local} local time`;
   });
 
   // Each card with a table gets buttons that copy its link and save its rows as CSV.

@@ -289,7 +289,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("Step", "mark: Mark, text: string, parts*: [Step]"),
     (
         "Rule",
-        "id: string, name: string, on: string, file: string, line: integer?, within: [string], receivers: [string], \
+        "id: string, name: string, on: string, sentence: string, file: string, line: integer?, within: [string], receivers: [string], \
          owner: string?, expires: time?, isExpired: boolean, lastMatch: time?, pending: integer, firing: integer",
     ),
     (
