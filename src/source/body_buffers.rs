@@ -1,4 +1,4 @@
-//! Reuses the buffers of response bodies. Otherwise the kernel would map and clear the pages of each body anew, because the allocator
+//! Reuses the buffers of response bodies. Otherwise the kernel would map and clear new pages for each body, because the allocator
 //! returns large blocks at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
