@@ -1,150 +1,43 @@
-//! The bundled data: the folder `data/`, compiled into the program.
+//! The bundled data: the folder `data/`, compressed into the program by the build script.
 
-use std::{borrow::Cow, io};
+use std::io::{self, BufRead as _, BufReader, Read as _};
+
+use flate2::bufread::GzDecoder;
 
 use crate::SourceFile;
 
-macro_rules! files {
-    ($($path:literal,)*) => {
-        &[$(($path, include_str!(concat!("../../data/", $path)))),*]
-    };
-}
-
-/// The files in the order of an import, with the token list first.
-pub(super) const FILES: &[(&str, &str)] = files![
-    "tokens.json",
-    "prices.json",
-    "unlock-events/aave.json",
-    "unlock-events/aerodrome-finance.json",
-    "unlock-events/aethir.json",
-    "unlock-events/apecoin.json",
-    "unlock-events/aptos.json",
-    "unlock-events/arbitrum.json",
-    "unlock-events/aster.json",
-    "unlock-events/avalanche.json",
-    "unlock-events/axelar.json",
-    "unlock-events/axie-infinity.json",
-    "unlock-events/berachain.json",
-    "unlock-events/bittensor.json",
-    "unlock-events/blur.json",
-    "unlock-events/bnb.json",
-    "unlock-events/celestia.json",
-    "unlock-events/chainlink.json",
-    "unlock-events/dydx.json",
-    "unlock-events/eigenlayer.json",
-    "unlock-events/ethena.json",
-    "unlock-events/ether-fi.json",
-    "unlock-events/ethereum-name-service.json",
-    "unlock-events/ethereum.json",
-    "unlock-events/filecoin.json",
-    "unlock-events/hyperliquid.json",
-    "unlock-events/immutable.json",
-    "unlock-events/injective.json",
-    "unlock-events/iota.json",
-    "unlock-events/jito.json",
-    "unlock-events/jupiter.json",
-    "unlock-events/kaito.json",
-    "unlock-events/layerzero.json",
-    "unlock-events/lido-dao.json",
-    "unlock-events/morpho.json",
-    "unlock-events/near-protocol.json",
-    "unlock-events/ondo-finance.json",
-    "unlock-events/optimism.json",
-    "unlock-events/pendle.json",
-    "unlock-events/plasma.json",
-    "unlock-events/polkadot.json",
-    "unlock-events/pump-fun.json",
-    "unlock-events/pyth-network.json",
-    "unlock-events/raydium.json",
-    "unlock-events/sei.json",
-    "unlock-events/solana.json",
-    "unlock-events/starknet.json",
-    "unlock-events/story.json",
-    "unlock-events/sui.json",
-    "unlock-events/the-graph.json",
-    "unlock-events/toncoin.json",
-    "unlock-events/uniswap.json",
-    "unlock-events/vana.json",
-    "unlock-events/walrus.json",
-    "unlock-events/worldcoin.json",
-    "unlock-events/wormhole.json",
-    "unlock-events/zksync.json",
-    "unlock-events/zora.json",
-    "allocations/aave.json",
-    "allocations/aerodrome-finance.json",
-    "allocations/aethir.json",
-    "allocations/apecoin.json",
-    "allocations/aptos.json",
-    "allocations/arbitrum.json",
-    "allocations/aster.json",
-    "allocations/avalanche.json",
-    "allocations/axelar.json",
-    "allocations/axie-infinity.json",
-    "allocations/berachain.json",
-    "allocations/bittensor.json",
-    "allocations/blur.json",
-    "allocations/bnb.json",
-    "allocations/celestia.json",
-    "allocations/chainlink.json",
-    "allocations/dydx.json",
-    "allocations/eigenlayer.json",
-    "allocations/ethena.json",
-    "allocations/ether-fi.json",
-    "allocations/ethereum-name-service.json",
-    "allocations/ethereum.json",
-    "allocations/filecoin.json",
-    "allocations/hyperliquid.json",
-    "allocations/immutable.json",
-    "allocations/injective.json",
-    "allocations/iota.json",
-    "allocations/jito.json",
-    "allocations/jupiter.json",
-    "allocations/kaito.json",
-    "allocations/layerzero.json",
-    "allocations/lido-dao.json",
-    "allocations/morpho.json",
-    "allocations/near-protocol.json",
-    "allocations/ondo-finance.json",
-    "allocations/optimism.json",
-    "allocations/pendle.json",
-    "allocations/plasma.json",
-    "allocations/polkadot.json",
-    "allocations/pump-fun.json",
-    "allocations/pyth-network.json",
-    "allocations/raydium.json",
-    "allocations/sei.json",
-    "allocations/solana.json",
-    "allocations/starknet.json",
-    "allocations/story.json",
-    "allocations/sui.json",
-    "allocations/the-graph.json",
-    "allocations/toncoin.json",
-    "allocations/uniswap.json",
-    "allocations/vana.json",
-    "allocations/walrus.json",
-    "allocations/worldcoin.json",
-    "allocations/wormhole.json",
-    "allocations/zksync.json",
-    "allocations/zora.json",
-    "daily-emission/arbitrum.json",
-    "daily-emission/layerzero.json",
-    "daily-emission/pump-fun.json",
-    "burn/aster.json",
-    "burn/bnb.json",
-    "burn/ethereum.json",
-    "burn/okb.json",
-    "burn/pancakeswap.json",
-    "burn/uniswap.json",
-    "buyback/aster.json",
-    "buyback/chainlink.json",
-    "buyback/hyperliquid.json",
-    "buyback/pump-fun.json",
-    "buyback/raydium.json",
-    "buyback/sky.json",
-    "investors.json",
-];
-
 /// Returns the files of `data/` for [`Service::import`](crate::Service::import). See `data/README.md` for the sources.
 pub fn bundled() -> impl Iterator<Item = io::Result<SourceFile>> {
-    FILES.iter().map(|(path, text)| Ok(SourceFile { path: (*path).to_owned(), text: Cow::Borrowed(*text) }))
+    unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/data.gz")))
+}
+
+/// Returns the files of `data/revisions` with dated versions of real schedules, sorted by name.
+pub fn bundled_versions() -> impl Iterator<Item = io::Result<SourceFile>> {
+    unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/versions.gz")))
+}
+
+/// Unpacks one file at a time. Ends after the first error.
+fn unpacked(packed: &'static [u8]) -> impl Iterator<Item = io::Result<SourceFile>> {
+    let mut files = Some(BufReader::new(GzDecoder::new(packed)));
+    std::iter::from_fn(move || {
+        let file = next_file(files.as_mut()?).transpose();
+        if !matches!(file, Some(Ok(_))) {
+            files = None;
+        }
+        file
+    })
+}
+
+/// Reads a line with path and size in bytes, and the text after it. `None` at the end.
+fn next_file(files: &mut BufReader<GzDecoder<&'static [u8]>>) -> io::Result<Option<SourceFile>> {
+    let mut line = String::new();
+    if files.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the bundled data has a line without path and size");
+    let (path, size) = line.trim_end().rsplit_once(' ').ok_or_else(invalid)?;
+    let size: usize = size.parse().map_err(|_| invalid())?;
+    let mut text = String::with_capacity(size);
+    files.take(size as u64).read_to_string(&mut text)?;
+    Ok(Some(SourceFile { path: path.to_owned(), text }))
 }

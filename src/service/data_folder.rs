@@ -1,6 +1,5 @@
 //! A data folder on disk, which an export writes and an import reads.
 
-use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -24,7 +23,7 @@ pub const FOLDERS: [&str; 5] = ["unlock-events", "allocations", "daily-emission"
 pub struct SourceFile {
     /// The path within the folder, separated by `/`: `unlock-events/aptos.json`.
     pub path: String,
-    pub text: Cow<'static, str>,
+    pub text: String,
 }
 
 /// A data folder on disk. Iterates over its files, with the token list first.
@@ -101,7 +100,7 @@ impl DataFolder {
             return Err(with_path(too_large(format_args!("more than {MAX_FILE_BYTES}"))));
         }
         let text = model::text::utf8(bytes).map_err(|problem| with_path(io::Error::new(io::ErrorKind::InvalidData, problem)))?;
-        Ok(SourceFile { path: file.to_owned(), text: text.into() })
+        Ok(SourceFile { path: file.to_owned(), text })
     }
 }
 

@@ -82,7 +82,7 @@ mod version;
 
 use std::time::Duration;
 
-pub use bundled::bundled;
+pub use bundled::{bundled, bundled_versions};
 pub use data_folder::{DataFolder, SourceFile};
 pub use edit::{Edit, EditError};
 pub use error::ServiceError;

@@ -7,7 +7,6 @@ mod responses;
 mod round_trip;
 mod running;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
@@ -84,7 +83,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 fn files(files: &[(&str, &str)]) -> Vec<io::Result<SourceFile>> {
-    files.iter().map(|(path, text)| Ok(SourceFile { path: (*path).into(), text: Cow::Owned((*text).to_owned()) })).collect()
+    files.iter().map(|(path, text)| Ok(SourceFile { path: (*path).into(), text: (*text).to_owned() })).collect()
 }
 
 fn options() -> Options {

@@ -18,6 +18,7 @@ use tokio::{
 use super::{
     BreakerState, ClientError, Tuning,
     base_server::{BaseServer, install_crypto_provider},
+    body_buffers::BodyBuffers,
     breaker::{Breaker, SourceHealth, same_key},
     combined_unlocks,
     credit_gate::{CreditGate, OpenGate, ReservedCredits},
@@ -56,6 +57,7 @@ pub(super) struct ClientInner {
     pub rate_limiter: RateLimiter,
     pub fetches: Semaphore,
     pub learned: Mutex<LearnedState>,
+    pub buffers: BodyBuffers,
     gate: Arc<dyn CreditGate>,
 }
 
@@ -160,6 +162,7 @@ impl Client {
             rate_limiter: RateLimiter::new(source.requests_per_minute, tuning.minute),
             fetches: Semaphore::new(usize::try_from(source.concurrency).unwrap_or(1).clamp(1, Semaphore::MAX_PERMITS)),
             learned: Mutex::default(),
+            buffers: BodyBuffers::default(),
             gate,
         };
         Ok(Self { inner: Arc::new(inner) })

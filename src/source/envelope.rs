@@ -36,6 +36,11 @@ impl ResponsePage {
         self.text.len()
     }
 
+    /// Returns the buffer of the text.
+    pub fn into_body(self) -> Vec<u8> {
+        self.text.into_bytes()
+    }
+
     /// Returns whether `data` is an empty list or object.
     pub fn is_blank(&self) -> bool {
         let data = self.data();
@@ -50,7 +55,7 @@ impl ResponsePage {
         };
         match rows {
             Ok(rows) => Ok(Self { is_skimmed: false, rows, ..self }),
-            Err(_) => Err(self.text.into_bytes()),
+            Err(_) => Err(self.into_body()),
         }
     }
 }

@@ -128,7 +128,10 @@ impl ClientInner {
                 cost.pages = u32::try_from(walk.page_count()).unwrap_or(u32::MAX);
                 match step {
                     WalkStep::Next(next) => number = next,
-                    WalkStep::Unchanged => return Ok(PollOutcome::Unchanged),
+                    WalkStep::Unchanged => {
+                        self.buffers.put(walk.into_pages().pages);
+                        return Ok(PollOutcome::Unchanged);
+                    }
                     WalkStep::Complete => return self.read(fetch, walk, &what).await,
                     WalkStep::Inconsistent(problem) => break problem,
                     WalkStep::Invalid(kind, problem) => {
@@ -175,7 +178,9 @@ impl ClientInner {
                 .await
                 .unwrap_or_else(|_| Err("parsing was interrupted".to_owned()))
         } else {
-            parse::response(fetch.request, fetch.route, &pages)
+            let response = parse::response(fetch.request, fetch.route, &pages);
+            self.buffers.put(pages.pages);
+            response
         };
         match response {
             Ok(response) => Ok(PollOutcome::Fresh(response)),

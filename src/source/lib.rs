@@ -31,6 +31,7 @@
 //! ```
 
 mod base_server;
+mod body_buffers;
 mod breaker;
 mod client;
 mod combined_unlocks;

@@ -267,7 +267,7 @@ impl ClientInner {
     async fn body(&self, mut response: Response, max_bytes: u64, cost: &mut FetchCost) -> Result<BoundedBody, reqwest::Error> {
         let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
-        let mut body = Vec::with_capacity(announced.min(max_bytes).min(MAX_TRUSTED_LENGTH));
+        let mut body = self.buffers.take(announced.min(max_bytes).min(MAX_TRUSTED_LENGTH));
         while let Some(chunk) = response.chunk().await? {
             cost.bytes += chunk.len() as u64;
             if body.len().saturating_add(chunk.len()) > max_bytes {

@@ -288,7 +288,7 @@ impl PageWalk {
         WalkStep::Inconsistent(format!("the response reports {}, but has {}", phrase::count(total, "row"), self.rows))
     }
 
-    /// Returns the pages after [`WalkStep::Complete`].
+    /// Returns the pages after [`WalkStep::Complete`] or [`WalkStep::Unchanged`].
     pub fn into_pages(self) -> ResponsePages {
         ResponsePages { pages: self.pages, repeated: self.repeated }
     }

@@ -73,12 +73,27 @@ fn bundled_data_matches_the_folder() {
     let folder: Vec<SourceFile> = DataFolder::open(&root).unwrap().map(Result::unwrap).collect();
     let ours: Vec<SourceFile> = bundled().map(Result::unwrap).collect();
     let names = |files: &[SourceFile]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&ours), names(&folder), "add new files to bundled.rs");
+    assert_eq!(names(&ours), names(&folder));
+    assert!(ours.iter().zip(&folder).all(|(ours, theirs)| ours.text == theirs.text));
     assert!(ours.iter().map(|file| file.text.len()).sum::<usize>() < 4_000_000);
     let service = Service::in_memory(options()).unwrap();
     let imported = service.import(bundled(), |_| {}).unwrap();
     assert!(imported.tokens >= 40 && imported.burns > 0 && imported.buybacks > 0 && imported.rounds > 0, "{imported:?}");
     assert_eq!(service.import(DataFolder::open(&root).unwrap(), |_| {}).unwrap().changed, 0);
+}
+
+#[test]
+fn bundled_versions_are_those_of_the_folder() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/revisions"));
+    let mut names: Vec<String> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.ends_with(".jsonl"));
+    names.sort();
+    let ours: Vec<SourceFile> = bundled_versions().map(Result::unwrap).collect();
+    assert_eq!(ours.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), names);
+    for file in ours {
+        assert!(file.text == std::fs::read_to_string(root.join(&file.path)).unwrap(), "{}", file.path);
+    }
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ proptest! {
     fn export_and_import_keep_unknown_fields(unknown in prop::collection::vec(unknown_fields(), 12)) {
         let given: Vec<_> = folder(&unknown)
             .into_iter()
-            .map(|(path, value)| Ok(SourceFile { path, text: Cow::Owned(value.to_string()) }))
+            .map(|(path, value)| Ok(SourceFile { path, text: value.to_string() }))
             .collect();
         let space = tempfile::tempdir().unwrap();
         let first = Service::in_memory(options()).unwrap();
@@ -155,7 +155,7 @@ fn field_with_deep_nesting_is_cut_and_can_be_imported() {
     let file = |burn: &Value| {
         let text = json!({"tokenId": "alpha", "burns": [], "deep": burn}).to_string();
         let tokens = r#"[{"id":"alpha","lastUpdatedDate":"2026-01-05T00:00:00Z"}]"#;
-        let of = |path: &str, text: &str| Ok(SourceFile { path: path.into(), text: Cow::Owned(text.to_owned()) });
+        let of = |path: &str, text: &str| Ok(SourceFile { path: path.into(), text: text.to_owned() });
         vec![of("tokens.json", tokens), of("burn/alpha.json", &text)]
     };
     let service = Service::in_memory(options()).unwrap();
