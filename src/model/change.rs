@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::supply::{Record, RecordKey, Resource, Timestamp, TokenId};
+use crate::supply::{Precision, Record, RecordKey, Resource, Timestamp, TokenId};
 
 words! {
     /// The kind of a change: of a record, a series, or a token.
@@ -108,15 +108,15 @@ pub struct AllocationChange {
     pub ratio: Option<f64>,
     /// The number of affected tranches.
     pub count: u32,
-    /// The affected tranches before, for a change that replaced the tranches of the allocation, such as [`ChangeKind::Restructured`].
+    /// The affected tranches before, for a change of an unlock schedule other than a new name. `None` if the allocation is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<AllocationSchedule>,
-    /// The affected tranches after, like `before`.
+    /// The affected tranches after, like `before`. `None` if all of them were removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<AllocationSchedule>,
 }
 
-/// Total, begin, and end of the tranches of one allocation.
+/// Total, dates, and pattern of some tranches of one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AllocationSchedule {
@@ -129,6 +129,41 @@ pub struct AllocationSchedule {
     /// The last date, or the end of the last linear unlock if that is later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
+    /// The number of dates with cliff unlocks. `None` if an earlier version stored the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Tokens of each cliff unlock, if all are equal. `None` if they differ or are unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub each: Option<f64>,
+    /// Tokens of the smallest cliff unlock, if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+    /// Tokens of the largest cliff unlock, if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+    /// The regular interval of the cliff unlocks: `day`, `week`, `month`, `quarter`, `half-year`, or `year`. `None` if it is irregular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period: Option<String>,
+    /// The linear unlocks. `None` if all unlocks are cliffs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linear: Option<LinearSchedule>,
+    /// The common precision of the dates. `None` if their precisions differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Precision>,
+}
+
+/// The linear unlocks of an [`AllocationSchedule`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LinearSchedule {
+    /// The number of different spans.
+    pub count: u32,
+    /// Tokens. `None` if no amount is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// Tokens per day, if all linear unlocks have one span.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_day: Option<f64>,
 }
 
 /// A field that changed, for [`ChangeKind::Revised`].

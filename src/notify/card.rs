@@ -17,7 +17,7 @@ use super::{message, text};
 pub use changes::change_rows;
 use changes::rows_of;
 use facts::{facts, facts_of, members, shares};
-use headline::{adds_words, headline, summary, title, token_symbol};
+use headline::{adds_words, cut_at_clause, headline, summary, title, token_symbol};
 pub use model::Severity;
 use model::{
     AlertBody, AlertStatus, DueDelivery, MessageEntry, Notification, NotificationKind, Timestamp, message_entries, phrase,
@@ -35,6 +35,17 @@ pub const MAX_TITLE_CHARS: usize = 200;
 const MAX_WELCOME_LINES: usize = 10;
 
 const MAX_ROWS: usize = 12;
+
+/// The length limit of a sentence in the body of a message, in characters. Every sentence about a change fits; only texts from outside can be
+/// longer.
+pub(super) const MAX_SENTENCE_CHARS: usize = 1_500;
+
+/// The length limit of a summary, and of the complete sentence below a title, in characters. It leaves room for the rows in services with
+/// little of it.
+pub(super) const MAX_SUMMARY_CHARS: usize = 700;
+
+/// The length limit of a line in a list of alerts, in characters, where the complete lines of all alerts do not fit.
+const MAX_LIST_CHARS: usize = 200;
 
 /// One delivery with what its text depends on.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +160,8 @@ impl<'a> Brief<'a> {
         card(entry, self)
     }
 
-    /// Returns a title of at most `max_chars` characters: token, value, share, date, and the days until then.
+    /// Returns a title of at most `max_chars` characters: token, value, share, date, and the days until then. A longer one is cut at the end of
+    /// a clause, if possible.
     pub fn title(&self, share: ShareStyle, max_chars: usize) -> String {
         let Some(strongest) = message::strongest(self.notifications()) else { return String::new() };
         let several = match self.count() {
@@ -260,7 +272,7 @@ pub struct Card {
     pub headline: String,
     /// The outcome of an alert that ended: `removed from the schedule`. Empty if the headline says it, and for an alert that fires.
     pub outcome: String,
-    /// The headline with a prefix such as `[Critical]` and the days until the event.
+    /// The headline with a prefix such as `[Critical]` and the days until the event. Never cut to the length of a title.
     pub first_line: String,
     /// The day of the prices, if they are stale: `at prices of 3 Nov 2025`.
     pub prices: Option<String>,
@@ -311,11 +323,16 @@ impl Card {
         self.prices.as_deref().map(phrase::capitalized)
     }
 
+    /// Returns the complete line of the alert in a list.
     pub fn list_line(&self) -> String {
+        self.list_line_of(&self.first_line)
+    }
+
+    fn list_line_of(&self, first_line: &str) -> String {
         let also = self.also_rules();
         let also = if also.is_empty() { String::new() } else { format!(" · also {also}") };
         let prices = self.prices.as_ref().map(|prices| format!(" · {prices}")).unwrap_or_default();
-        format!("{}{also}{prices}", self.first_line)
+        format!("{first_line}{also}{prices}")
     }
 
     /// Returns label and value of all changes and facts and of the first `max_shares` shares, which are sorted by size. A last row
@@ -357,6 +374,12 @@ impl Card {
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 
+    /// Like [`words`](Self::words), after the complete first line if the title above it was cut.
+    pub fn words_below(&self, title: &str) -> Vec<String> {
+        let uncut = Some(&self.first_line).filter(|line| line.as_str() != title);
+        uncut.map(|line| cut_at_clause(line, MAX_SUMMARY_CHARS)).into_iter().chain(self.words()).collect()
+    }
+
     /// Returns the lines of the summary, of the other rules, of the day of the prices, and of the description.
     pub fn words(&self) -> Vec<String> {
         let summary = Some(&self.summary).filter(|summary| !summary.is_empty()).cloned();
@@ -373,7 +396,12 @@ impl Card {
 
     /// Like [`lines`](Self::lines), for a service that shows links separately.
     pub fn lines_without_links(&self, max_shares: usize) -> Vec<String> {
-        let mut lines = self.words();
+        self.lines_below(&self.first_line, max_shares)
+    }
+
+    /// Like [`lines_without_links`](Self::lines_without_links), after the complete first line if the title above it was cut.
+    pub fn lines_below(&self, title: &str, max_shares: usize) -> Vec<String> {
+        let mut lines = self.words_below(title);
         let rows = self.rows(max_shares);
         if !lines.is_empty() && !rows.is_empty() {
             lines.push(String::new());
@@ -382,6 +410,15 @@ impl Card {
         lines.extend([String::new(), self.footer()]);
         lines
     }
+}
+
+/// Returns the lines of alerts in a list. They are complete if all of them take at most half of `room`, which leaves space for escapes.
+pub fn list_lines(cards: &[Card], room: usize) -> Vec<String> {
+    let lines: Vec<String> = cards.iter().map(Card::list_line).collect();
+    if lines.iter().map(|line| line.chars().count()).sum::<usize>() <= room / 2 {
+        return lines;
+    }
+    cards.iter().map(|card| card.list_line_of(&cut_at_clause(&card.first_line, MAX_LIST_CHARS))).collect()
 }
 
 fn is_resolved(body: &AlertBody) -> bool {
@@ -408,7 +445,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
     changes.truncate(MAX_ROWS);
     shares.truncate(MAX_ROWS);
     let mut facts = facts(notice, record, now);
-    let facts_of = facts_of(body);
+    let facts_of = facts_of(body, now);
     if facts_of.is_some() || changes.iter().any(|(what, ..)| what == "Date") {
         facts.retain(|(name, _)| *name != "Date");
     }
@@ -428,7 +465,7 @@ fn card(entry: &MessageEntry<'_>, brief: &Brief<'_>) -> Card {
         summary: if adds_words(&summary, &headline) { summary } else { String::new() },
         headline,
         outcome: if is_resolved(body) { ending(body) } else { String::new() },
-        first_line: title(notice, "", ShareStyle::Long, now, MAX_TITLE_CHARS),
+        first_line: title(notice, "", ShareStyle::Long, now, MAX_SENTENCE_CHARS),
         description: match notice.is_digest() {
             true => text::paragraph(annotation("description"), text::MAX_DIGEST_CHARS),
             false => text::paragraph(annotation("description"), text::MAX_PARAGRAPH_CHARS),

@@ -134,6 +134,8 @@ struct AlignAttempt<'s, 'a> {
     tolerance: f64,
     old_used: List<PlaceOf<Old>, bool>,
     new_used: List<PlaceOf<New>, bool>,
+    /// The number of first tranches that are unchanged, such as vested ones.
+    stayed: usize,
     alignment: Alignment,
 }
 
@@ -141,7 +143,7 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
     fn new(old: &'s Series<'s, 'a, Old>, new: &'s Series<'s, 'a, New>, tolerance: f64) -> Self {
         let alignment = Alignment { pairs: Vec::with_capacity(old.len().min(new.len())), ..Alignment::default() };
         let (old_used, new_used) = (List::filled(false, old.len()), List::filled(false, new.len()));
-        Self { old, new, tolerance, old_used, new_used, alignment }
+        Self { old, new, tolerance, old_used, new_used, stayed: 0, alignment }
     }
 
     /// Explains the series without a shift.
@@ -159,10 +161,11 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
     /// Explains the series by a shift with exceptions.
     fn moved(mut self, candidate: Candidate) -> Alignment {
         let Candidate { shift, is_hinted } = candidate;
-        let scatter = self.max_scatter();
         let (old, new) = (self.old, self.new);
         self.pair_first_equals();
         let stayed = self.alignment.pairs.len();
+        self.stayed = stayed;
+        let scatter = self.max_scatter();
         let (mut olds, mut news) = (old.indices().skip(stayed).peekable(), new.indices().skip(stayed).peekable());
         while let (Some(i), Some(j)) = (olds.peek().copied(), news.peek().copied()) {
             let off = new[j].at - (old[i].at + shift);
@@ -194,12 +197,14 @@ impl<'s, 'a> AlignAttempt<'s, 'a> {
         cost_of_runs(stayed.iter().copied(), EXCEPTION_COST, 0.0)
     }
 
-    /// Returns how far a tranche may lie from its shifted date, in milliseconds: less than half of the smallest gap of the series.
+    /// Returns how far a tranche may lie from its shifted date, in milliseconds: less than half of the smallest gap between tranches of the
+    /// series that may have moved.
     fn max_scatter(&self) -> i64 {
-        fn min_gap<S>(all: &Series<'_, '_, S>) -> Option<i64> {
-            all.as_slice().windows(2).map(|two| two[1].at - two[0].at).filter(|gap| *gap > 0).min()
+        fn min_gap<S>(all: &Series<'_, '_, S>, stayed: usize) -> Option<i64> {
+            let moving = all.as_slice().get(stayed..).unwrap_or_default();
+            moving.windows(2).map(|two| two[1].at - two[0].at).filter(|gap| *gap > 0).min()
         }
-        let gap = min_gap(self.old).into_iter().chain(min_gap(self.new)).min();
+        let gap = min_gap(self.old, self.stayed).into_iter().chain(min_gap(self.new, self.stayed)).min();
         gap.map_or(SCATTER_MS, |gap| SCATTER_MS.min(gap / 5 * 2))
     }
 

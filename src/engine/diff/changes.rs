@@ -13,6 +13,7 @@ mod join;
 mod names;
 mod recipients;
 mod rewritten;
+mod schedules;
 mod series;
 mod tranche_facts;
 
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use self::facts::FactRevision;
 use super::{
     count_of,
-    index::{List, New, NewRow, Old, OldRow, RowIndex, RowOf, Side},
+    index::{List, New, NewRow, NewTranche, Old, OldRow, OldTranche, RowIndex, RowOf, Side},
     link::Links,
     timeline::{Timeline, TranchePair, TrancheSet},
     tolerances::DAY_MS,
@@ -81,6 +82,8 @@ pub(super) struct ChangeExplanation {
     pub(super) subject: Option<ChangeSubject>,
     pub(super) old: BTreeSet<OldRow>,
     pub(super) new: BTreeSet<NewRow>,
+    /// The tranches that the change is about, before and after.
+    pub(super) tranches: (BTreeSet<OldTranche>, BTreeSet<NewTranche>),
 }
 
 /// Returns all changes of a token's schedule.
@@ -116,6 +119,7 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Vec<ChangeExplanation> {
     for explanation in &mut explanations {
         explanation.change.fields.truncate(MAX_LISTED);
         explanation.change.allocations.truncate(MAX_LISTED);
+        schedules::add(compared, explanation);
     }
     explanations
 }
@@ -244,7 +248,8 @@ impl Comparison<'_> {
         change.count = count_of(tranches.len());
         change.old = old.first().map(|row| record(self.timeline.old_events[*row]));
         change.new = new.first().map(|row| record(self.timeline.new_events[*row]));
-        ChangeExplanation { change, clauses: Vec::new(), subject: None, old, new }
+        let tranches = (tranches.all_old().into_iter().collect(), tranches.all_new().into_iter().collect());
+        ChangeExplanation { change, clauses: Vec::new(), subject: None, old, new, tranches }
     }
 
     /// Returns the event that a change is about, if it is about one event before and after.

@@ -15,6 +15,7 @@ use model::{
 };
 use testkit::time;
 
+mod books;
 mod clauses;
 mod events;
 mod laws;

@@ -1,19 +1,23 @@
 //! Sentences about changes. The diff returns facts as [`ChangeClause`]s; [`summary`] writes the text that is stored with a change.
 
 mod fields;
+mod rewrites;
+mod schedules;
+mod steps;
 mod tranches;
 
 pub use fields::field_words;
+pub use rewrites::AllocationRewrite;
+pub use schedules::schedule_change;
 pub use tranches::{DateChange, MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
 
 use self::{
     fields::{field_change, field_label, field_value, is_label},
-    tranches::is_close,
+    rewrites::{rewritten, rewritten_allocations},
+    tranches::{are_linear, is_close},
 };
 use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
-use crate::{
-    AllocationChange, AllocationSchedule, Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp,
-};
+use crate::{Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp};
 
 /// The number of fields that a sentence names. More are only stored.
 const MAX_FIELDS: usize = 3;
@@ -23,9 +27,6 @@ const MAX_SHARES: usize = 4;
 
 /// The number of renamed allocations that a sentence names before it only counts them.
 const MAX_RENAMED: usize = 3;
-
-/// The number of allocations of a rewritten schedule that a sentence describes before it only counts them.
-const MAX_REWRITTEN: usize = 3;
 
 /// The facts of one clause of a change's summary.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,8 @@ pub enum ChangeClause {
         is_whole_schedule: bool,
         /// The smallest and the largest shift. `None` if a tranche is undated.
         shift_days: Option<(f64, f64)>,
+        /// The shift in calendar months, if all dates moved by the same whole number of months.
+        months: Option<i32>,
         /// The dates of one tranche.
         example: DateChange,
         /// Whether the example is the next tranche. If not, it is the first one.
@@ -122,7 +125,7 @@ pub enum ChangeClause {
         categories: Vec<CategoryChange>,
         /// The tokens of each renamed allocation, in the order of `names`. Empty if they are not counted.
         amounts: Vec<f64>,
-        /// The number of tranches. Zero as a part of another change, which counts them.
+        /// The number of cliff unlocks. Zero as a part of another change, which counts them, and for linear unlocks alone.
         tranches: usize,
     },
     /// Several allocations are listed as one, or one as several. Each has its tokens before the change.
@@ -230,7 +233,7 @@ pub enum RowChange {
 }
 
 /// The end of a summary about a linear unlock that ends earlier, from an API version that omits a later rate.
-pub const RATE_MAY_CONTINUE: &str = "; it may continue at another rate, which this API version does not show";
+pub const RATE_MAY_CONTINUE: &str = "; the linear unlock may continue at another rate, which this API version does not show";
 
 /// Writes the summary of a change.
 pub fn summary(clauses: &[ChangeClause], unit: &ScheduleUnit<'_>) -> String {
@@ -274,16 +277,18 @@ impl ChangeClause {
             }
             Self::EventRemoved { date: Some(at) } => format!("removed: the event of {}", day(*at)),
             Self::EventRemoved { date: None } => "removed: an event without a date".to_owned(),
-            Self::EventMoved { tranches, dates, shift_days } => match dates.first_date() {
-                Some(date) => format!("{} now dated: {date} (no date before)", unit.holding(tranches)),
-                None => format!("{} moved {}{}", unit.holding(tranches), dates.text(), in_parentheses(*shift_days)),
-            },
-            Self::SeriesMoved { tranches, is_whole_schedule, shift_days, example, is_next } => {
+            Self::EventMoved { tranches, dates, shift_days } => event_moved(unit, tranches, dates, *shift_days),
+            Self::SeriesMoved { tranches, is_whole_schedule, shift_days, months, example, is_next } => {
                 let subject = unit.series(tranches, *is_whole_schedule);
-                let by = shift_days.map(|(least, most)| format!(" by {}", shifts(least, most))).unwrap_or_default();
-                match example.first_date() {
-                    Some(date) => format!("{subject} now dated; the {}: {date} (no date before)", next_or_first(*is_next)),
-                    None => format!("{subject} moved{by}; the {} moves {}", next_or_first(*is_next), example.text()),
+                let by = match (months, shift_days) {
+                    (Some(months), _) => months_moved(*months),
+                    (None, Some((least, most))) => format!(" by {}", shifts(*least, *most)),
+                    (None, None) => String::new(),
+                };
+                match (example.first_date(), example.lost_date()) {
+                    (Some(date), _) => format!("{subject} now dated; the {}: {date} (no date before)", next_or_first(*is_next)),
+                    (None, Some(lost)) => format!("{subject} now without dates; the {}: {lost}", next_or_first(*is_next)),
+                    (None, None) => format!("{subject} moved{by}; the {} moves {}", next_or_first(*is_next), example.text()),
                 }
             }
             Self::Redated { tranches, example, is_next } => match tranches.len() {
@@ -296,12 +301,14 @@ impl ChangeClause {
             Self::StartMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
                 let (from, to) = tranches.date_texts(*from, *to);
-                format!("{holding}: linear unlock from {to} on instead of {from}{}{pace}", in_parentheses(Some(*shift_days)))
+                let (by, end) = (in_parentheses(Some(*shift_days)), tranches.same_end());
+                format!("{holding}: linear unlock from {to} on instead of {from}{by}{end}{pace}")
             }
             Self::EndMoved { tranches, from, to, shift_days } => {
                 let (holding, pace) = (unit.holding(&tranches.after), tranches.pace_change());
                 let (from, to) = tranches.date_texts(*from, *to);
-                format!("{holding}: linear unlock until {to} instead of {from} ({}){pace}", shift(*shift_days))
+                let begin = tranches.same_begin();
+                format!("{holding}: linear unlock until {to} instead of {from} ({}){begin}{pace}", shift(*shift_days))
             }
             Self::SomeEndsMoved { segments, dates } => {
                 format!("the end of {} moved {}", count(*segments, "linear unlock"), dates.text())
@@ -349,6 +356,18 @@ impl ChangeClause {
     }
 }
 
+fn event_moved(unit: &ScheduleUnit<'_>, tranches: &[TrancheFacts], dates: &DateChange, shift_days: Option<(f64, f64)>) -> String {
+    let holding = unit.holding(tranches);
+    if let Some(date) = dates.first_date() {
+        return format!("{holding} now dated: {date} (no date before)");
+    }
+    if let Some(lost) = dates.lost_date() {
+        return format!("{holding}: {lost}");
+    }
+    let of_linear = if are_linear(tranches) { "linear unlock of " } else { "" };
+    format!("{of_linear}{holding} moved {}{}", dates.text(), in_parentheses(shift_days))
+}
+
 fn relisted(unit: &ScheduleUnit<'_>, from: &[(String, f64)], to: &[(String, f64)]) -> String {
     let verb = if from.len() > 1 { "are" } else { "is" };
     let sum = |side: &[(String, f64)]| side.iter().map(|(_, tokens)| tokens).sum::<f64>();
@@ -368,6 +387,12 @@ fn revised(fields: &[FieldChange], events: usize, is_only_change: bool) -> Strin
     format!("{unchanged}{}{events}", clauses.join("; "))
 }
 
+/// ` by +3 months`.
+fn months_moved(months: i32) -> String {
+    let sign = if months < 0 { "-" } else { "+" };
+    format!(" by {sign}{}", count(months.unsigned_abs(), "month"))
+}
+
 fn next_or_first(is_next: bool) -> &'static str {
     if is_next { "next unlock" } else { "first unlock" }
 }
@@ -382,9 +407,9 @@ fn times(by: Option<f64>) -> String {
     by.map(|by| format!(" ({})", ratio(by))).unwrap_or_default()
 }
 
-/// `; the other 10.00M of that unlock are unchanged`. Empty if there is no rest.
+/// `; the other 10.00M of that unlock remain`. Empty if there is no rest. Another change may say that these go to other recipients.
 fn unchanged_rest(rest: Option<f64>) -> String {
-    rest.map(|rest| format!("; the other {} of that unlock are unchanged", amount(rest))).unwrap_or_default()
+    rest.map(|rest| format!("; the other {} of that unlock remain", amount(rest))).unwrap_or_default()
 }
 
 fn names_of(all: &[String]) -> String {
@@ -460,98 +485,14 @@ fn renamed(names: &[(String, String)], categories: &[CategoryChange], amounts: &
     clauses.join("; ")
 }
 
-/// `schedule rewritten: 10 events instead of 30, 420 tokens in total as before, ends on 1 Jan 2030 instead of 1 Jan 2028`.
-fn rewritten(before: &ScheduleBrief, after: &ScheduleBrief) -> String {
-    let step = |from: &str, to: &str| if from == to { " as before".to_owned() } else { format!(" instead of {from}") };
-    let (from, to) = two_amounts(before.total, after.total);
-    let events = if after.events == 1 { "event" } else { "events" };
-    let count = step(&before.events.to_string(), &after.events.to_string());
-    let end = |brief: &ScheduleBrief| brief.end.map_or_else(|| "no date".to_owned(), day);
-    let ends = if after.end.is_some() { "ends on " } else { "ends with " };
-    format!(
-        "schedule rewritten: {} {events}{count}, {to} tokens in total{}, {ends}{}{}",
-        after.events,
-        step(&from, &to),
-        end(after),
-        step(&end(before), &end(after))
-    )
-}
-
-/// The schedule of one allocation in a rewritten schedule.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AllocationRewrite {
-    name: String,
-    before: Option<AllocationSchedule>,
-    after: Option<AllocationSchedule>,
-}
-
-impl AllocationRewrite {
-    /// Returns the schedule of an allocation before and after a change of a whole schedule.
-    #[must_use]
-    pub fn of(change: &AllocationChange) -> Self {
-        Self { name: change.name.clone(), before: change.before.clone(), after: change.after.clone() }
-    }
-
-    /// Returns whether total, begin, or end changed.
-    #[must_use]
-    pub fn differs(&self) -> bool {
-        let (Some(was), Some(is)) = (&self.before, &self.after) else { return self.before != self.after };
-        let is_same_total = match (was.total, is.total) {
-            (Some(was), Some(is)) => is_close(was, is, 1e-9),
-            (was, is) => was == is,
-        };
-        !is_same_total || (was.begin, was.end) != (is.begin, is.end)
-    }
-
-    /// Returns the difference of the totals, without its sign.
-    fn size(&self) -> f64 {
-        let total = |schedule: &Option<AllocationSchedule>| schedule.as_ref().and_then(|of| of.total).unwrap_or(0.0);
-        (total(&self.after) - total(&self.before)).abs()
-    }
-
-    /// `Team 40.00M until 1 Jan 2028 instead of 50.00M until 1 Jan 2030`, `Core added (693.00M until 2 Nov 2028)`.
-    fn text(&self) -> String {
-        let of_total = |of: &Option<AllocationSchedule>| of.as_ref().and_then(|of| of.total);
-        let (was_total, is_total) = two_or_unknown(of_total(&self.before), of_total(&self.after));
-        let side = |of: &AllocationSchedule, other: Option<&AllocationSchedule>, total: &str| {
-            let begin = of.begin.filter(|begin| other.is_some_and(|other| other.begin != Some(*begin)));
-            let from = begin.map(|at| format!(" from {}", day(at))).unwrap_or_default();
-            let until = of.end.map(|at| format!(" until {}", day(at))).unwrap_or_default();
-            format!("{total}{from}{until}")
-        };
-        let allocation = name(&self.name);
-        match (&self.before, &self.after) {
-            (Some(was), Some(is)) => {
-                let (old, new) = (side(was, Some(is), &was_total), side(is, Some(was), &is_total));
-                format!("{allocation} {new} instead of {old}")
-            }
-            (Some(was), None) => format!("{allocation} removed ({})", side(was, None, &was_total)),
-            (None, Some(is)) => format!("{allocation} added ({})", side(is, None, &is_total)),
-            (None, None) => allocation,
-        }
-    }
-}
-
-/// The allocations of a rewritten schedule, the largest differences first: `Team 40.00M until 1 Jan 2028 instead of …; Core added (…)`.
-fn rewritten_allocations(allocations: &[AllocationRewrite]) -> Option<String> {
-    let mut sorted: Vec<&AllocationRewrite> = allocations.iter().collect();
-    sorted.sort_by(|a, b| b.size().total_cmp(&a.size()).then_with(|| a.name.cmp(&b.name)));
-    let mut clauses: Vec<String> = sorted.iter().take(MAX_REWRITTEN).map(|allocation| allocation.text()).collect();
-    let others = sorted.len().saturating_sub(MAX_REWRITTEN);
-    if others > 0 {
-        clauses.push(format!("{} changed as well", count(others, "other allocation")));
-    }
-    (!clauses.is_empty()).then(|| clauses.join("; "))
-}
-
-/// `project announced a claim of 20.00M of Team, on 16 Apr 2026; the schedule still lists 30.00M of Team, on 1 May 2026`. A project announces
+/// `project announced on 16 Apr 2026 a claim of 20.00M of Team; the schedule still lists 30.00M of Team, on 1 May 2026`. A project announces
 /// how many tokens it will release, before the unlock.
 fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Option<Timestamp>, listed: &str) -> String {
     let names = names_of(allocations);
-    let when = at.map(|at| format!(", on {}", day(at))).unwrap_or_default();
+    let when = at.map(|at| format!(" on {}", day(at))).unwrap_or_default();
     let to = amount_or_unknown(to);
     let instead = from.map(|from| format!(" instead of {}", amount(from))).unwrap_or_default();
-    format!("project announced a claim of {to}{instead} of {names}{when}; the schedule still lists {listed}")
+    format!("project announced{when} a claim of {to}{instead} of {names}; the schedule still lists {listed}")
 }
 
 fn row_change(rows: &RowSubject, change: &RowChange) -> String {

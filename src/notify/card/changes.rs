@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::text;
 use model::phrase::{
     self,
-    changes::{field_words, two_amounts},
+    changes::{field_words, schedule_change, two_amounts},
 };
 use model::{AllocationChange, Change, ChangeKind, Fact, FieldChange, Precision, Record, Resource, ScheduleBrief, Timestamp};
 
@@ -27,9 +27,16 @@ pub(super) fn rows_of(change: &Change, record: Option<&Value>) -> Vec<Row> {
     let record = record.unwrap_or_default();
     let dates = DateStyle::of(change, &record);
     let mut rows: Vec<Row> = Vec::new();
-    rows.extend(totals(change).or_else(|| main_row(change, &record, dates)));
-    for row in allocation_rows(change, dates) {
-        add(&mut rows, row);
+    let scheduled = schedule_rows(change);
+    let has_schedules = !scheduled.is_empty();
+    if has_schedules {
+        rows.extend(totals(change).filter(|_| change.kind == ChangeKind::Rewritten));
+        rows.extend(scheduled);
+    } else {
+        rows.extend(totals(change).or_else(|| main_row(change, &record, dates)));
+        for row in allocation_rows(change, dates) {
+            add(&mut rows, row);
+        }
     }
     for FieldChange { field, from, to } in named_fields(change) {
         // Amounts of allocations were already added, under the names of the allocations.
@@ -39,7 +46,7 @@ pub(super) fn rows_of(change: &Change, record: Option<&Value>) -> Vec<Row> {
             rows.push((text::line(&phrase::capitalized(&field_words(field)), 80), was, is));
         }
     }
-    if let (Some(before), Some(after)) = (&change.before, &change.after) {
+    if let (Some(before), Some(after), false) = (&change.before, &change.after, has_schedules) {
         let mut row = |what: &str, show: &dyn Fn(&ScheduleBrief, Precision) -> String| {
             rows.push((what.to_owned(), show(before, dates.from), show(after, dates.to)));
         };
@@ -52,6 +59,16 @@ pub(super) fn rows_of(change: &Change, record: Option<&Value>) -> Vec<Row> {
     }
     rows.retain(|(_, was, is)| was != is);
     rows
+}
+
+/// The affected schedule of each allocation. Empty if the change has none: it is not about an unlock schedule, or an earlier version stored it.
+fn schedule_rows(change: &Change) -> Vec<Row> {
+    let all = change.allocations.iter().filter(|allocation| allocation.before.is_some() || allocation.after.is_some());
+    all.map(|allocation| {
+        let (was, is) = schedule_change(allocation.before.as_ref(), allocation.after.as_ref());
+        (text::line(&allocation.name, 80), was, is)
+    })
+    .collect()
 }
 
 /// Adds a row unless its only row before says the same.
@@ -77,6 +94,7 @@ fn main_row(change: &Change, record: &Value, dates: DateStyle) -> Option<Row> {
     let what = match from.or(to)? {
         Fact::Time(_) => date_label(change, record),
         Fact::Amount(_) if change.kind == ChangeKind::SeriesRescaled => "First tranche",
+        Fact::Amount(_) if change.kind == ChangeKind::Committed => "Announced claim",
         Fact::Amount(_) if change.kind == ChangeKind::Revised && !change.fields.is_empty() => return None,
         Fact::Amount(_) => "Amount",
         Fact::Text(_) if change.allocations.is_empty() && change.fields.is_empty() => "Name",
@@ -292,6 +310,46 @@ mod tests {
             "before": brief(400e6, 36, 10e6, "2029-05-15T00:00:00Z"), "after": brief(420e6, 36, 10e6, "2029-05-15T00:00:00Z"),
         });
         assert_eq!(rows(resized, Value::Null), ["Total: 400.00M -> 420.00M (×1.05)"]);
+    }
+
+    #[test]
+    fn schedules_of_allocations_replace_other_rows() {
+        let cliffs = |count, each: f64, end: &str| json!({"total": each * f64::from(count), "begin": "2026-05-11T00:00:00Z", "end": end, "count": count, "each": each, "period": "quarter", "precision": "month"});
+        let brief = |total| json!({"total": total, "events": 6, "tranches": 6, "next": [], "end": "2027-08-11T00:00:00Z"});
+        let change = json!({
+            "kind": "restructured", "from": "2027-08-11T00:00:00Z", "to": "2027-02-11T00:00:00Z", "shiftDays": -181.0, "count": 6, "summary": "",
+            "allocations": [{"name": "Sale", "from": 60e3, "to": 60e3, "count": 6, "before": cliffs(6, 10e3, "2027-08-11T00:00:00Z"),
+                "after": cliffs(4, 15e3, "2027-02-11T00:00:00Z")}],
+            "before": brief(60e3), "after": brief(60e3),
+        });
+        let expected = "Sale: 60.00K, 6 quarterly tranches of 10.00K, May 2026 to August 2027 -> \
+                        60.00K, 4 quarterly tranches of 15.00K, May 2026 to February 2027";
+        assert_eq!(rows(change, event("2026-05-11T00:00:00Z", "month")), [expected]);
+    }
+
+    #[test]
+    fn running_linear_unlock_is_not_nothing() {
+        let before = json!({"total": 750.0, "begin": "2023-04-17T00:00:00Z", "end": "2027-04-17T00:00:00Z", "count": 0,
+            "linear": {"count": 1, "total": 750.0, "perDay": 0.5}});
+        let after =
+            json!({"total": 600.0, "begin": "2027-04-17T00:00:00Z", "end": "2027-04-17T00:00:00Z", "count": 1, "each": 600.0});
+        let change = json!({
+            "kind": "resized", "from": 750.0, "to": 600.0, "ratio": 0.8, "count": 1, "summary": "",
+            "allocations": [{"name": "Foundation", "from": 750.0, "to": 600.0, "count": 1, "before": before, "after": after}],
+            "before": {"total": 750.0, "events": 1, "tranches": 1, "next": [], "end": "2027-04-17T00:00:00Z"},
+            "after": {"total": 600.0, "events": 1, "tranches": 1, "next": [["2027-04-17T00:00:00Z", 600.0]], "end": "2027-04-17T00:00:00Z"},
+        });
+        assert_eq!(
+            rows(change, Value::Null),
+            ["Foundation: 750, linear at 0.5 per day, 17 Apr 2023 to 17 Apr 2027 -> 17 Apr 2027, 600"]
+        );
+    }
+
+    #[test]
+    fn announced_claim_is_not_an_amount_of_the_schedule() {
+        let claim = json!({"kind": "committed", "from": null, "to": 975_320.0, "count": 1, "summary": "",
+            "allocations": [{"name": "Lender", "to": 975_320.0, "count": 1}]});
+        assert_eq!(rows(claim, Value::Null), ["Announced claim: – -> 975.32K"]);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The title and headline of an alert: token, value, share of market cap, date, and days until the event.
 
+use std::cmp::Ordering;
+
 use chrono::TimeDelta;
 use serde_json::Value;
 
-use super::{ShareStyle, is_resolved};
+use super::{MAX_SENTENCE_CHARS, MAX_SUMMARY_CHARS, ShareStyle, is_resolved};
 use crate::text;
 use model::{
-    AlertBody, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution, Resource, Timestamp, config,
-    parse_timestamp, phrase, supply,
+    AlertBody, AllocationChange, AllocationSchedule, Change, ChangeKind, Fact, Notification, NotificationKind, Resolution,
+    Resource, Timestamp, config, parse_timestamp, phrase, supply,
 };
 
 /// The maximum length of the outcome in a headline.
@@ -29,8 +31,20 @@ pub(super) fn title(notice: &Notification, several: &str, share: ShareStyle, now
     let taken = prefix.chars().count() + several.chars().count() + tail.chars().count();
     format!(
         "{prefix}{several}{}{tail}",
-        text::line(&phrase::brief_when(&headline(body, share)), max_chars.saturating_sub(taken).max(20))
+        cut_at_clause(&phrase::brief_when(&headline(body, share)), max_chars.saturating_sub(taken).max(20))
     )
+}
+
+/// Returns one line of at most `max_chars` characters, sanitized. A longer text is cut at the end of a clause, unless less than half of the
+/// line would remain.
+pub(super) fn cut_at_clause(text: &str, max_chars: usize) -> String {
+    let cut = text::line(text, max_chars);
+    let Some(kept) = cut.strip_suffix('…').filter(|_| text.chars().count() > max_chars) else { return cut };
+    let ends = ["; ", ", ", " · "].into_iter().filter_map(|separator| kept.rfind(separator));
+    match ends.max().and_then(|end| kept.get(..end)).filter(|clause| clause.chars().count() * 2 >= max_chars) {
+        Some(clause) => format!("{clause} …"),
+        None => cut,
+    }
 }
 
 /// Returns the outcome of an alert: `moved to 26 Dec 2026, outside the lead time of 7 days`. Empty if the headline already says it.
@@ -71,6 +85,10 @@ pub(super) fn reason_text(body: &AlertBody) -> String {
             }
             None => format!("due within {}", lead_time(lead)),
         },
+        _ if body.change.as_ref().is_some_and(|change| change.kind.as_str() == reason) => match reason {
+            "committed" => "claim announced".to_owned(),
+            kind => phrase::words(kind),
+        },
         (_, _, Some(level)) => format!("rose to level {}", text::line(level, 20)),
         _ => text::line(reason, 120),
     }
@@ -88,7 +106,7 @@ pub(super) fn headline(body: &AlertBody, share: ShareStyle) -> String {
     match facts {
         Some(facts) => {
             let verb = verb(body).map(|verb| format!(" {verb}")).unwrap_or_default();
-            text::line(&format!("{}{verb}: {facts}", token_symbol(body)), model::phrase::MAX_LINE_CHARS)
+            text::line(&format!("{}{verb}: {facts}", token_symbol(body)), MAX_SENTENCE_CHARS)
         }
         None if summary.is_empty() => {
             text::line(&format!("{}: {}", token_symbol(body), body.rule), model::phrase::MAX_LINE_CHARS)
@@ -101,7 +119,8 @@ pub(super) fn headline(body: &AlertBody, share: ShareStyle) -> String {
 fn verb(body: &AlertBody) -> Option<&'static str> {
     let change = body.change.as_ref().filter(|change| change.resource.or(body.resource) == Some(Resource::Unlock))?;
     match change.kind {
-        ChangeKind::Rescheduled | ChangeKind::SeriesShifted => Some("moved"),
+        ChangeKind::Rescheduled | ChangeKind::SeriesShifted => move_verb(change),
+        ChangeKind::Resized if new_cliff(change).is_some() => Some(ChangeKind::Restructured.as_str()),
         ChangeKind::Resized | ChangeKind::SeriesRescaled => Some("resized"),
         ChangeKind::Added
         | ChangeKind::Removed
@@ -114,8 +133,37 @@ fn verb(body: &AlertBody) -> Option<&'static str> {
     }
 }
 
+/// Returns what happened to dates: `prolonged` if only the ends of linear unlocks moved. `None` if they were withdrawn, which the text says.
+fn move_verb(change: &Change) -> Option<&'static str> {
+    change.to.as_ref()?;
+    let linear = |schedule: &Option<AllocationSchedule>| -> Option<(Timestamp, Timestamp)> {
+        let schedule = schedule.as_ref().filter(|schedule| schedule.linear.is_some() && schedule.count == Some(0))?;
+        schedule.begin.zip(schedule.end)
+    };
+    let verb_of = |allocation: &AllocationChange| -> Option<&'static str> {
+        let ((begin, end), (new_begin, new_end)) = linear(&allocation.before).zip(linear(&allocation.after))?;
+        Some(match (new_begin.cmp(&begin), new_end.cmp(&end)) {
+            (Ordering::Equal, Ordering::Greater) => "prolonged",
+            (Ordering::Equal, Ordering::Less) => "ends earlier",
+            (Ordering::Greater, Ordering::Equal) => "starts later",
+            (Ordering::Less, Ordering::Equal) => "starts earlier",
+            _ => "moved",
+        })
+    };
+    let mut verbs = change.allocations.iter().map(|allocation| verb_of(allocation).unwrap_or("moved"));
+    let first = verbs.next().unwrap_or("moved");
+    Some(if verbs.all(|other| other == first) { first } else { "moved" })
+}
+
+/// Returns the tokens of a single cliff that replaces the linear unlocks of an allocation. The difference of the totals says little about it.
+fn new_cliff(change: &Change) -> Option<f64> {
+    let [AllocationChange { before: Some(before), after: Some(after), .. }] = change.allocations.as_slice() else { return None };
+    let is_replaced = before.linear.is_some() && before.count == Some(0) && after.linear.is_none() && after.count == Some(1);
+    after.total.filter(|_| is_replaced && change.kind == ChangeKind::Resized)
+}
+
 pub(super) fn summary(body: &AlertBody) -> String {
-    body.annotations.get("summary").map(|summary| text::line(summary, model::phrase::MAX_LINE_CHARS)).unwrap_or_default()
+    body.annotations.get("summary").map(|summary| text::line(summary, MAX_SUMMARY_CHARS)).unwrap_or_default()
 }
 
 /// Returns `$33.15M (2.77%) unlocks on 16 Mar 2026`, or `None` without a change, a value, and a date.
@@ -142,11 +190,7 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
             summary.split_once(" moved ").filter(|(_, dates)| verb(body) == Some("moved") && dates.starts_with("from "))
         {
             let first = if size.is_empty() { dates.to_owned() } else { format!("{size} {dates}") };
-            return Some(format!(
-                "{} · {}",
-                text::line(&first, model::phrase::MAX_LINE_CHARS),
-                text::line(whose, model::phrase::MAX_LINE_CHARS)
-            ));
+            return Some(format!("{} · {}", text::line(&first, MAX_SENTENCE_CHARS), text::line(whose, MAX_SENTENCE_CHARS)));
         }
         // A change of allocations states its own amounts, and the record may be only one of them.
         // A text that starts with a word like the verb would repeat it.
@@ -156,7 +200,7 @@ fn facts_line(body: &AlertBody, share: ShareStyle) -> Option<String> {
             && states_size(change, change.resource.or(body.resource))
             && !summary.starts_with(&size);
         let size = if has_size { format!("{size} · ") } else { String::new() };
-        return Some(format!("{size}{}", format!("{of} {}", text::line(summary, model::phrase::MAX_LINE_CHARS)).trim()));
+        return Some(format!("{size}{}", format!("{of} {}", text::line(summary, MAX_SENTENCE_CHARS)).trim()));
     }
     let over = Resolution::parse(&body.reason).filter(|_| is_resolved(body));
     // The title ends with the new date of a rescheduled event.
@@ -214,7 +258,7 @@ fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>)
         None => (&[], &[]),
     };
     let (value, tokens, share) = (number(value), number(tokens), number(&["/cliffUnlocks/valueToMarketCap"]));
-    if let Some(amount) = body.change.as_ref().and_then(|change| change.amount) {
+    if let Some(amount) = body.change.as_ref().and_then(|change| new_cliff(change).or(change.amount)) {
         // The summary of the change states the amount in tokens.
         let factor = tokens.filter(|tokens| *tokens > 0.0).map(|tokens| amount / tokens);
         let scaled = |whole: Option<f64>| whole.zip(factor).map(|(whole, factor)| whole * factor).filter(|part| part.is_finite());
@@ -230,7 +274,7 @@ fn size_of(body: &AlertBody, record: &Value) -> (Option<String>, Option<String>)
 
 /// Returns the sign of a changed amount, or an empty string if the change does not resize anything.
 fn direction(change: &Change) -> &'static str {
-    if !matches!(change.kind, ChangeKind::Resized | ChangeKind::SeriesRescaled) {
+    if !matches!(change.kind, ChangeKind::Resized | ChangeKind::SeriesRescaled) || new_cliff(change).is_some() {
         return "";
     }
     let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount);

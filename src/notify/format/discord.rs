@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::fit::{fit, fit_counted, utf16};
 use super::{FormatInput, FormatSpec, ServiceResponse, WebhookFormat, WebhookRequest, WrittenRequests, with_wait};
-use crate::card::{Brief, ShareStyle, color};
+use crate::card::{Brief, ShareStyle, color, list_lines};
 use crate::retry::Outcome;
 
 const MAX_TITLE: usize = 256;
@@ -19,7 +19,7 @@ const MIN_TITLE_CHARS: usize = 100;
 const MAX_DESCRIPTION: usize = 3_500;
 const MAX_FIELDS: usize = 20;
 const MAX_FIELD_NAME: usize = 80;
-const MAX_FIELD_VALUE: usize = 300;
+const MAX_FIELD_VALUE: usize = 500;
 /// The size of all fields together. With the description, they stay below the 6,000 of an embed.
 const MAX_FIELDS_TEXT: usize = 1_800;
 const MAX_FOOTER_CHARS: usize = 400;
@@ -58,7 +58,9 @@ fn body(brief: &Brief<'_>) -> Value {
     let mut shown = cards.len();
     let description = match cards.as_slice() {
         [card] if brief.is_single() => {
-            lines.extend(card.words().iter().map(|line| escape(line)));
+            let shown = brief.title(ShareStyle::Long, MAX_TITLE);
+            let title = if escape(&shown) == title(brief) { shown.as_str() } else { "" };
+            lines.extend(card.words_below(title).iter().map(|line| escape(line)));
             // In angle brackets, a closing parenthesis in the URL does not end the link.
             let links = card.links();
             let links: Vec<String> =
@@ -79,7 +81,7 @@ fn body(brief: &Brief<'_>) -> Value {
         }
         cards => {
             let above = lines.len();
-            lines.extend(cards.iter().map(|card| format!("- {}", escape(&card.list_line()))));
+            lines.extend(list_lines(cards, MAX_DESCRIPTION).iter().map(|line| format!("- {}", escape(line))));
             let (text, count) = fit(&lines, MAX_DESCRIPTION, utf16);
             shown = count.saturating_sub(above);
             text

@@ -2,7 +2,7 @@
 //! text, and links.
 
 use super::fit::{fit, fit_counted};
-use crate::card::{Brief, Severity, ShareStyle};
+use crate::card::{Brief, Severity, ShareStyle, list_lines};
 
 const MAX_LINES: usize = 40;
 const MAX_SHARES: usize = 6;
@@ -60,11 +60,12 @@ pub(super) fn marked(brief: &Brief<'_>, marks: &Marks, room: &Room) -> MarkedTex
     let rest_room = REST_ROOM.min(room.text / 4);
     let space = room.text.saturating_sub(links.as_deref().map_or(0, room.size) + rest_room);
 
+    let title = brief.title(ShareStyle::Long, room.title_chars);
     let mut lines: Vec<String> = brief.note().iter().map(|note| strong(&escape(note))).collect();
     let above = lines.len();
     let (text, shown) = match cards.as_slice() {
         [card] if brief.is_single() => {
-            lines.extend(card.words().iter().map(|line| escape(line)));
+            lines.extend(card.words_below(&title).iter().map(|line| escape(line)));
             let rows = card.rows(MAX_SHARES);
             if !lines.is_empty() && !rows.is_empty() {
                 lines.push(String::new());
@@ -74,7 +75,7 @@ pub(super) fn marked(brief: &Brief<'_>, marks: &Marks, room: &Room) -> MarkedTex
             (fit_counted(&lines, space, room.size), cards.len())
         }
         cards => {
-            lines.extend(cards.iter().map(|card| format!("• {}", escape(&card.list_line()))));
+            lines.extend(list_lines(cards, room.text).iter().map(|line| format!("• {}", escape(line))));
             let (text, count) = fit(&lines, space, room.size);
             (text, count.saturating_sub(above))
         }
@@ -83,7 +84,7 @@ pub(super) fn marked(brief: &Brief<'_>, marks: &Marks, room: &Room) -> MarkedTex
     let short_rest = || brief.rest_count(brief.count().saturating_sub(shown)).map(|rest| escape(&rest));
     let parts = [Some(text).filter(|text| !text.is_empty()), rest.or_else(short_rest), links];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-    MarkedText { title: escape(&brief.title(ShareStyle::Long, room.title_chars)), text }
+    MarkedText { title: escape(&title), text }
 }
 
 /// Escapes text for HTML, except within attributes.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fit::{cut_bytes, fit, fit_counted};
 use super::{FormatInput, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
-use crate::card::{Brief, Severity, ShareStyle};
+use crate::card::{Brief, Severity, ShareStyle, list_lines};
 
 /// The topic is secret: anyone who knows it can read and write, unless it is protected.
 const TOPIC: FormatKey = FormatKey::secret("topic", "topic_file", FormatKeyValue::OwnSecret);
@@ -37,19 +37,20 @@ fn requests(brief: &Brief<'_>, input: &FormatInput<'_>) -> WrittenRequests {
 
 fn body(brief: &Brief<'_>, topic: &str) -> Value {
     let cards = brief.cards(MAX_LINES);
+    let title = brief.title(ShareStyle::Long, MAX_TITLE_BYTES);
     let mut lines: Vec<String> = brief.note().into_iter().collect();
     let above = lines.len();
     let mut shown = cards.len();
     let mut actions = Vec::new();
     let text = match cards.as_slice() {
         [card] if brief.is_single() => {
-            lines.extend(card.lines_without_links(MAX_SHARES));
+            lines.extend(card.lines_below(cut_bytes(&title, MAX_TITLE_BYTES), MAX_SHARES));
             let button = |(words, url): &(&str, &str)| json!({"action": "view", "label": words, "url": url});
             actions = card.links().iter().take(MAX_ACTIONS).map(button).collect();
             fit_counted(&lines, MAX_TEXT_BYTES, str::len)
         }
         cards => {
-            lines.extend(cards.iter().map(|card| format!("• {}", card.list_line())));
+            lines.extend(list_lines(cards, MAX_TEXT_BYTES).iter().map(|line| format!("• {line}")));
             let (text, count) = fit(&lines, MAX_TEXT_BYTES, str::len);
             shown = count.saturating_sub(above);
             text
@@ -65,7 +66,6 @@ fn body(brief: &Brief<'_>, topic: &str) -> Value {
         Severity::Info => (3, "information_source"),
         Severity::Good => (2, "white_check_mark"),
     };
-    let title = brief.title(ShareStyle::Long, MAX_TITLE_BYTES);
     let mut body = json!({
         "topic": topic,
         "title": cut_bytes(&title, MAX_TITLE_BYTES),

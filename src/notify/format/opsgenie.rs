@@ -9,7 +9,7 @@ use super::fit::fit_counted;
 use super::marked::chars;
 use super::pager_incident::{PagerIncident, incidents};
 use super::{FormatInput, FormatKey, FormatKeyValue, FormatSpec, WebhookFormat, WebhookRequest, WrittenRequests};
-use crate::card::{Brief, Severity, ShareStyle};
+use crate::card::{Brief, Severity, ShareStyle, list_lines};
 use crate::text;
 use model::Labels;
 use model::config::SecretText;
@@ -62,7 +62,7 @@ fn body(incident: &PagerIncident) -> Value {
     };
     let lines: Vec<String> = match incident.cards.as_slice() {
         [card] => [vec![card.first_line.clone()], card.lines(MAX_SHARES)].concat(),
-        cards => cards.iter().map(|card| format!("• {}", card.list_line())).collect(),
+        cards => list_lines(cards, MAX_DESCRIPTION_CHARS).iter().map(|line| format!("• {line}")).collect(),
     };
     // Only the lines are cut to length, so that the count of omitted alerts and the link always remain.
     let more = [incident.rest.clone(), incident.page.clone().filter(|_| incident.cards.len() > 1)];

@@ -88,6 +88,9 @@ fn details(incident: &PagerIncident) -> Map<String, Value> {
         details.extend(more);
         return details;
     };
+    if incident.title.ends_with('…') {
+        details.insert("Headline".into(), card.first_line.clone().into());
+    }
     if !card.summary.is_empty() {
         details.insert("summary".into(), card.summary.clone().into());
     }

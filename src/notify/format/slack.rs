@@ -10,13 +10,16 @@ use serde_json::{Value, json};
 
 use super::marked::{chars, html_text};
 use super::{FormatSpec, ServiceResponse, WebhookFormat, fit::fit, fit::fit_counted};
-use crate::card::{Brief, Card, ShareStyle};
+use crate::card::{Brief, Card, ShareStyle, list_lines};
 use crate::retry::Outcome;
 
 const MAX_HEADER_CHARS: usize = 150;
 const MAX_SECTION_CHARS: usize = 2_900;
 const MAX_FIELD_CHARS: usize = 1_900;
 const MAX_FIELDS: usize = 10;
+
+/// The room for complete lines in a list of alerts.
+const MAX_LIST_CHARS: usize = 2 * MAX_SECTION_CHARS;
 
 const MAX_LINES: usize = 40;
 const MAX_SHARES: usize = 6;
@@ -57,7 +60,7 @@ fn body(brief: &Brief<'_>) -> Value {
     let cards = brief.cards(MAX_LINES);
     match cards.as_slice() {
         [card] if brief.is_single() => {
-            let words: Vec<String> = card.words().iter().map(|line| html_text(line)).collect();
+            let words: Vec<String> = card.words_below(&title).iter().map(|line| html_text(line)).collect();
             let words = fit_counted(&words, MAX_SECTION_CHARS, chars);
             if !words.is_empty() {
                 blocks.push(section(&words));
@@ -75,7 +78,8 @@ fn body(brief: &Brief<'_>) -> Value {
             blocks.push(context(&html_text(&card.footer())));
         }
         cards => {
-            let lines: Vec<String> = cards.iter().map(line).collect();
+            let texts = list_lines(cards, MAX_LIST_CHARS);
+            let lines: Vec<String> = cards.iter().zip(&texts).map(|(card, text)| line(card, text)).collect();
             let mut rest = lines.as_slice();
             while !rest.is_empty() {
                 let (text, count) = fit(rest, MAX_SECTION_CHARS, chars);
@@ -95,10 +99,10 @@ fn body(brief: &Brief<'_>) -> Value {
 }
 
 /// Returns the line of a list of alerts, linked to the alert's page.
-fn line(card: &Card) -> String {
+fn line(card: &Card, text: &str) -> String {
     match &card.page {
-        Some(page) => format!("• {}", link(page, &html_text(&card.list_line()))),
-        None => format!("• {}", html_text(&card.list_line())),
+        Some(page) => format!("• {}", link(page, &html_text(text))),
+        None => format!("• {}", html_text(text)),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{FormatSpec, ServiceResponse, WebhookFormat};
-use crate::card::{Brief, Card, Severity, ShareStyle};
+use crate::card::{Brief, Card, Severity, ShareStyle, list_lines};
 use crate::retry::Outcome;
 
 /// The size limit of a body in bytes, below the 28 KB of Teams.
@@ -56,8 +56,8 @@ fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Opti
 fn body(brief: &Brief<'_>) -> Value {
     let cards = brief.cards(MAX_LINES);
     let rows: Vec<Value> = match cards.as_slice() {
-        [card] if brief.is_single() => detail(card),
-        cards => cards.iter().map(|card| line(vec![run(&format!("• {}", card.list_line()), false)])).collect(),
+        [card] if brief.is_single() => detail(card, &brief.title(ShareStyle::Long, MAX_TITLE_CHARS)),
+        cards => list_lines(cards, MAX_BYTES / 2).iter().map(|text| line(vec![run(&format!("• {text}"), false)])).collect(),
     };
     let mut shown = rows.len();
     loop {
@@ -108,8 +108,8 @@ fn message(brief: &Brief<'_>, rows: &[Value], shown_alerts: usize, cards: &[Card
     })
 }
 
-fn detail(card: &Card) -> Vec<Value> {
-    let words = card.words();
+fn detail(card: &Card, title: &str) -> Vec<Value> {
+    let words = card.words_below(title);
     let words = words.iter().filter(|text| !text.is_empty()).take(MAX_DESCRIPTION_LINES);
     let mut rows: Vec<Value> = words.map(|text| line(vec![run(text, false)])).collect();
     rows.extend(card.rows(MAX_SHARES).iter().map(|(name, value)| line(vec![run(&format!("{name}: "), false), run(value, true)])));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::fit::{fit, fit_counted, utf16};
 use super::marked::html;
 use super::{FormatKey, FormatKeyValue, FormatSpec, KeyProblem, ServiceResponse, WebhookFormat, WebhookRequest, with_wait};
-use crate::card::{Brief, ShareStyle};
+use crate::card::{Brief, ShareStyle, list_lines};
 use crate::retry::Outcome;
 use model::config;
 
@@ -77,11 +77,12 @@ fn outcome(by_status: Outcome, response: &ServiceResponse<'_>) -> (Outcome, Opti
 
 fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value {
     let cards = brief.cards(MAX_LINES);
+    let title = brief.title(ShareStyle::Long, MAX_TITLE_CHARS);
     let mut lines: Vec<String> = brief.note().iter().map(|note| format!("<b>{}</b>", html(note))).collect();
     let above = lines.len();
     let (mut text, shown) = match cards.as_slice() {
         [card] if brief.is_single() => {
-            lines.extend(card.words().iter().map(|line| html(line)));
+            lines.extend(card.words_below(&title).iter().map(|line| html(line)));
             let rows = card.rows(MAX_SHARES);
             if !lines.is_empty() && !rows.is_empty() {
                 lines.push(String::new());
@@ -91,7 +92,7 @@ fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value {
             (fit_counted(&lines, MAX_TEXT, utf16), cards.len())
         }
         cards => {
-            lines.extend(cards.iter().map(|card| format!("• {}", html(&card.list_line()))));
+            lines.extend(list_lines(cards, MAX_TEXT).iter().map(|line| format!("• {}", html(line))));
             let (text, count) = fit(&lines, MAX_TEXT, utf16);
             (text, count.saturating_sub(above))
         }
@@ -104,10 +105,9 @@ fn body(brief: &Brief<'_>, chat: &str, thread: Option<i64>) -> Value {
     if !links.is_empty() {
         text = format!("{text}\n{}", links.join(" · "));
     }
-    let title = html(&brief.title(ShareStyle::Long, MAX_TITLE_CHARS));
     let mut body = json!({
         "chat_id": chat,
-        "text": format!("<b>{title}</b>\n{text}"),
+        "text": format!("<b>{}</b>\n{text}", html(&title)),
         "parse_mode": "HTML",
         "link_preview_options": {"is_disabled": true},
     });

@@ -284,7 +284,12 @@ fn field(name: &str, value: serde_json::Value) -> Value {
 /// Returns the message as plain lines.
 fn text(brief: &Brief<'_>) -> String {
     let cards = brief.cards(MAX_LINES);
-    let mut lines = vec![brief.title(ShareStyle::Long, MAX_TITLE_CHARS)];
+    let first = match cards.as_slice() {
+        // The complete sentence takes the place of a title that would be cut.
+        [card] if brief.is_single() => card.first_line.clone(),
+        _ => brief.title(ShareStyle::Long, MAX_TITLE_CHARS),
+    };
+    let mut lines = vec![first];
     lines.extend(brief.note());
     match cards.as_slice() {
         [card] if brief.is_single() => lines.extend(card.lines(12)),

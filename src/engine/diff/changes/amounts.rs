@@ -265,13 +265,14 @@ fn resized_series(compared: &Comparison<'_>, tranches: &TrancheSet) -> ChangeExp
     explanation
 }
 
-/// Fills in the facts of a resize. `from` and `to` are the totals of the whole event or series.
+/// Fills in the facts of a resize. `whole` holds the totals of the whole event or series, before and after.
 fn resize(
     compared: &Comparison<'_>,
     explanation: &mut ChangeExplanation,
     tranches: &TrancheSet,
-    (from, to): (Option<f64>, Option<f64>),
+    whole: (Option<f64>, Option<f64>),
 ) {
+    let (from, to) = explained_totals(compared, tranches, whole);
     let change = &mut explanation.change;
     change.allocations = allocation_changes(compared, tranches);
     change.from = from.map(Fact::Amount);
@@ -279,6 +280,26 @@ fn resize(
     change.ratio = ratio_of(from, to);
     change.amount = amount_of_difference(change);
     explanation.clauses = resized_clauses(compared, tranches, (from, to));
+}
+
+/// Returns the amounts before and after a change of some tranches: the totals of the whole events, if the other tranches of these events have
+/// the same amount as before. Otherwise, the totals of the tranches alone, because the events changed for another reason, too.
+pub(super) fn explained_totals(
+    compared: &Comparison<'_>,
+    tranches: &TrancheSet,
+    whole: (Option<f64>, Option<f64>),
+) -> (Option<f64>, Option<f64>) {
+    let own = own_totals(compared, tranches);
+    let (Some(before), Some(after)) = whole else { return own };
+    let others = (before - own.0.unwrap_or(0.0), after - own.1.unwrap_or(0.0));
+    if (others.0 - others.1).abs() <= tolerances::TOTAL * before.max(after) { whole } else { own }
+}
+
+/// Returns the known amounts of some tranches, before and after.
+fn own_totals(compared: &Comparison<'_>, tranches: &TrancheSet) -> (Option<f64>, Option<f64>) {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let before = known_sum(tranches.all_old().iter().filter_map(|i| old[*i].amount));
+    (before, known_sum(tranches.all_new().iter().filter_map(|j| new[*j].amount)))
 }
 
 fn added(compared: &Comparison<'_>, tranches: Vec<NewTranche>) -> Option<ChangeExplanation> {
@@ -352,11 +373,7 @@ impl Comparison<'_> {
 /// taken out of an event, or added to it, have clauses of their own next to those whose amounts changed.
 fn resized_clauses(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Option<f64>, Option<f64>)) -> Vec<ChangeClause> {
     let (old, new) = (&compared.timeline.old, &compared.timeline.new);
-    let amounts = |set: &TrancheSet| {
-        let from = known_sum(set.all_old().iter().filter_map(|i| old[*i].amount));
-        (from, known_sum(set.all_new().iter().filter_map(|j| new[*j].amount)))
-    };
-    let (from, to) = amounts(tranches);
+    let (from, to) = own_totals(compared, tranches);
     let others = total.0.zip(total.1).map(|(before, after)| (before - from.unwrap_or(0.0), after - to.unwrap_or(0.0)));
     let rest =
         others.filter(|(before, after)| close(*before, *after, tolerances::TOTAL) && *after > 1e-9 * total.1.unwrap_or(0.0));
@@ -371,7 +388,7 @@ fn resized_clauses(compared: &Comparison<'_>, tranches: &TrancheSet, total: (Opt
         TrancheSet { unpaired_new: added, ..TrancheSet::default() },
     ];
     let clause = |part: &TrancheSet| {
-        let (from, to) = amounts(part);
+        let (from, to) = own_totals(compared, part);
         let tranches = tranches_change(compared, &part.all_old(), &part.all_new());
         ChangeClause::Resized { tranches, ratio: ratio_of(from, to), rest: None }
     };

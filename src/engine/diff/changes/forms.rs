@@ -88,12 +88,6 @@ fn regrouped(compared: &Comparison<'_>, kind: ChangeKind, groups: &[TrancheGroup
     let change = &mut explanation.change;
     change.count = count_of(if kind == ChangeKind::Split { new.len() } else { old.len() });
     change.allocations = allocation_changes(compared, &set);
-    for allocation in &mut change.allocations {
-        let before: Vec<_> = old.iter().map(|i| &timeline.old[*i]).filter(|tranche| tranche.series == allocation.name).collect();
-        let after: Vec<_> = new.iter().map(|j| &timeline.new[*j]).filter(|tranche| tranche.name == allocation.name).collect();
-        allocation.before = (!before.is_empty()).then(|| allocation_schedule(&before));
-        allocation.after = (!after.is_empty()).then(|| allocation_schedule(&after));
-    }
     let (before, after) = (brief(&timeline.old, old, compared.now), brief(&timeline.new, new, compared.now));
     change.amount = known_sum(new.iter().filter_map(|j| timeline.new[*j].amount));
     if kind == ChangeKind::Restructured {

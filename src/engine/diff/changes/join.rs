@@ -11,13 +11,14 @@ pub(super) struct Joined {
     pub(super) facts: Vec<RevisedFact>,
 }
 
-/// Makes new names a part of the other changes if there are too many changes, or joins changes of one kind, or both.
+/// Makes new names a part of the other changes if these are about all of the renamed allocations. If there are too many changes, joins
+/// changes of one kind, or makes new names a part of changes that are about some of the renamed allocations, or both.
 pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
-    let are_single = explanations.len() <= MAX_SINGLE_EVENTS && are_independent(&explanations);
-    if explanations.len() <= MAX_EXPLANATIONS || are_single {
-        return Joined { explanations, facts: Vec::new() };
-    }
     let Joined { explanations, mut facts } = join_names(explanations, Share::Whole);
+    let are_single = explanations.len() <= MAX_SINGLE_EVENTS && are_independent(&explanations);
+    if are_single {
+        return Joined { explanations, facts };
+    }
     if explanations.len() <= MAX_EXPLANATIONS || are_few(&explanations) && !has_like(&explanations) {
         return Joined { explanations, facts };
     }
@@ -108,10 +109,14 @@ fn append(explanation: &mut ChangeExplanation, other: ChangeExplanation) {
     explanation.subject = None;
     explanation.old.extend(other.old);
     explanation.new.extend(other.new);
+    explanation.tranches.0.extend(other.tranches.0);
+    explanation.tranches.1.extend(other.tranches.1);
     explanation.clauses.extend(other.clauses);
     into.count = into.count.saturating_add(from.count);
     into.amount = into.amount.zip(from.amount).map(|(a, b)| a + b);
     let sum = |a: &Option<Fact>, b: &Option<Fact>| Some(Fact::Amount(a.as_ref()?.amount()? + b.as_ref()?.amount()?));
+    // The schedules of a part of the change would be false for all of it.
+    (into.before, into.after) = (None, None);
     if into.kind == ChangeKind::Resized {
         (into.from, into.to) = (sum(&into.from, &from.from), sum(&into.to, &from.to));
         let amount = |fact: &Option<Fact>| fact.as_ref().and_then(Fact::amount);

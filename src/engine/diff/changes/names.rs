@@ -8,9 +8,10 @@ use super::{
 };
 use crate::diff::{
     count_of,
-    index::NewTranche,
+    index::{New, NewTranche},
     relisted::RelistedNames,
     timeline::{TranchePair, TrancheSet},
+    tranche::{Tranche, TrancheForm},
 };
 use model::{
     change::{AllocationChange, ChangeKind, Fact, FieldChange},
@@ -87,19 +88,30 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Names {
     Names { explanation: changed.explanation(compared), facts }
 }
 
-/// Adds the former names of renamed allocations to each change that names one.
+/// Adds the former names of renamed allocations to each change that names one. The text of the first such change states the new name, unless
+/// a change of names states it.
 pub(super) fn add_former_names(compared: &Comparison<'_>, explanations: &mut [ChangeExplanation]) {
-    for explanation in explanations.iter_mut().filter(|explanation| explanation.change.kind != ChangeKind::Renamed) {
+    let is_rename = |explanation: &ChangeExplanation| explanation.change.kind == ChangeKind::Renamed;
+    let renamed = explanations.iter().filter(|explanation| is_rename(explanation));
+    let mut stated: BTreeSet<String> = renamed.flat_map(new_names).collect();
+    for explanation in explanations.iter_mut().filter(|explanation| !is_rename(explanation)) {
         let named: BTreeSet<&str> = explanation.change.allocations.iter().map(|allocation| allocation.name.as_str()).collect();
         let fields = compared.timeline.new_names().filter(|(_, to)| named.contains(to)).map(|(from, to)| name_field(from, to));
         let fields: Vec<FieldChange> = fields.collect();
         let renames = compared.timeline.renames.iter().filter(|(_, to)| named.contains(*to));
-        let names: Vec<(String, String)> = renames.map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+        let renames = renames.map(|(from, to)| ((*from).to_string(), (*to).to_string()));
+        let names: Vec<(String, String)> = renames.filter(|(_, to)| stated.insert(to.clone())).collect();
         explanation.change.fields.extend(fields);
         if !names.is_empty() {
             explanation.clauses.push(ChangeClause::Renamed { names, categories: Vec::new(), amounts: Vec::new(), tranches: 0 });
         }
     }
+}
+
+/// Returns the new names of allocations that a change of names states.
+fn new_names(explanation: &ChangeExplanation) -> impl Iterator<Item = String> {
+    let allocations = explanation.change.allocations.iter();
+    allocations.filter(|of| of.to.as_ref().and_then(Fact::text) == Some(&of.name)).map(|of| of.name.clone())
 }
 
 /// Returns the new tranches of an allocation.
@@ -170,7 +182,10 @@ impl NameChanges<'_> {
         explanation.clauses = self.relisted;
         if !self.renamed.is_empty() || !self.recategorized.is_empty() {
             let of_relisted: BTreeSet<&str> = compared.timeline.relisted.iter().flat_map(|one| one.to.iter().copied()).collect();
-            let tranches = counts.iter().filter(|(name, _)| !of_relisted.contains(*name)).map(|(_, count)| *count as usize).sum();
+            let is_counted = |tranche: &&Tranche<'_, New>| {
+                tranche.form == TrancheForm::Cliff && counts.contains_key(tranche.name) && !of_relisted.contains(tranche.name)
+            };
+            let tranches = compared.timeline.new.iter().filter(is_counted).count();
             explanation.clauses.push(ChangeClause::Renamed {
                 names: self.renamed.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect(),
                 categories: self.recategorized.iter().map(category).collect(),

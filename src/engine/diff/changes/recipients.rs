@@ -2,12 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeExplanation, Comparison, amounts::allocation_changes, tranche_facts::tranches_change};
+use super::{
+    ChangeExplanation, Comparison,
+    amounts::{allocation_changes, explained_totals},
+    known_sum,
+    tranche_facts::tranches_change,
+};
 use crate::diff::{
+    align::changed_ratio,
     index::{NewTranche, OldRow, OldTranche},
     ratio_of,
     timeline::{TranchePair, TrancheSet},
-    tolerances::{self, close},
+    tolerances::{self, MIN_SERIES, close},
     tranche::TrancheForm,
 };
 use model::{
@@ -49,21 +55,46 @@ pub(super) fn explain(compared: &Comparison<'_>) -> Recipients {
             by_event.entry((row, new.form)).or_default().unpaired_new.push(*j);
         }
     }
+    let is_balanced = |row: OldRow, tranches: &TrancheSet| {
+        compared.new_of_old[row].is_some() && tranches.len() >= 2 && keeps_total(compared, tranches)
+    };
+    let balanced: Vec<TrancheSet> =
+        by_event.into_iter().filter(|((row, _), tranches)| is_balanced(*row, tranches)).map(|(_, tranches)| tranches).collect();
+    let is_rescaled = rescaled_elsewhere(compared, &resized, &balanced);
     let mut moved = TrancheSet::default();
-    for ((row, _), tranches) in by_event {
-        if compared.new_of_old[row].is_some() && tranches.len() >= 2 && keeps_total(compared, &tranches) {
-            moved.append(tranches);
-        }
-    }
+    balanced.into_iter().filter(|tranches| !tranches.pairs.iter().any(&is_rescaled)).for_each(|tranches| moved.append(tranches));
     let pairs: BTreeSet<TranchePair> = moved.pairs.iter().copied().collect();
     let old: BTreeSet<OldTranche> = moved.unpaired_old.iter().copied().collect();
     let new: BTreeSet<NewTranche> = moved.unpaired_new.iter().copied().collect();
     let remaining = TrancheSet {
-        pairs: resized.into_iter().filter(|pair| !pairs.contains(pair)).collect(),
+        pairs: resized.iter().copied().filter(|pair| !pairs.contains(pair)).collect(),
         unpaired_old: links.removed.iter().copied().filter(|i| !old.contains(i)).collect(),
         unpaired_new: links.added.iter().copied().filter(|j| !new.contains(j)).collect(),
     };
     Recipients { explanation: (!moved.is_empty()).then(|| reallocated(compared, &[moved])), remaining }
+}
+
+/// Returns a function that tells whether a pair is one of a series that changed by one ratio, most of it in other events than the balanced
+/// ones. Then other tokens make up for it on some dates by chance.
+fn rescaled_elsewhere<'c>(
+    compared: &'c Comparison<'_>,
+    resized: &'c [TranchePair],
+    balanced: &[TrancheSet],
+) -> impl Fn(&TranchePair) -> bool + use<'c> {
+    let of_balanced: BTreeSet<TranchePair> = balanced.iter().flat_map(|tranches| tranches.pairs.iter().copied()).collect();
+    let ratio = |pair: &TranchePair| {
+        let (old, new) = (&compared.timeline.old[pair.old], &compared.timeline.new[pair.new]);
+        changed_ratio(old, new, compared.tolerance).map(|ratio| (new.series, ratio))
+    };
+    let ratios: Vec<(TranchePair, (&str, f64))> = resized.iter().filter_map(|pair| Some((*pair, ratio(pair)?))).collect();
+    move |pair| {
+        let Some((_, (series, of_pair))) = ratios.iter().find(|(other, _)| other == pair) else { return false };
+        let alike = ratios.iter().filter(|(_, (name, other))| name == series && close(*other, *of_pair, tolerances::RATIO));
+        let is_inside: Vec<bool> = alike.map(|(other, _)| of_balanced.contains(other)).collect();
+        let inside = is_inside.iter().filter(|is_inside| **is_inside).count();
+        let outside = is_inside.len() - inside;
+        outside >= MIN_SERIES && outside > inside
+    }
 }
 
 /// Returns whether all amounts are known, and add up to the same before and after.
@@ -78,13 +109,14 @@ fn reallocated(compared: &Comparison<'_>, transfers: &[TrancheSet]) -> ChangeExp
     let mut tranches = TrancheSet::default();
     transfers.iter().for_each(|transfer| tranches.append(transfer.clone()));
     let mut explanation = compared.explanation(ChangeKind::Reallocated, &tranches);
-    let from: f64 = explanation.old.iter().filter_map(|row| compared.old_total(*row, None)).sum();
-    let to: f64 = explanation.new.iter().filter_map(|row| compared.new_total(*row, None)).sum();
+    let before = known_sum(explanation.old.iter().filter_map(|row| compared.old_total(*row, None)));
+    let after = known_sum(explanation.new.iter().filter_map(|row| compared.new_total(*row, None)));
+    let (from, to) = explained_totals(compared, &tranches, (before, after));
     let change = &mut explanation.change;
     change.allocations = allocation_changes(compared, &tranches);
-    change.from = Some(Fact::Amount(from));
-    change.to = Some(Fact::Amount(to));
-    change.ratio = ratio_of(Some(from), Some(to));
+    change.from = from.map(Fact::Amount);
+    change.to = to.map(Fact::Amount);
+    change.ratio = ratio_of(from, to);
     change.amount = Some(received(&change.allocations));
     explanation.clauses = transfers.iter().map(|transfer| transfer_clause(compared, transfer)).collect();
     explanation.subject = compared.single_event(&explanation);

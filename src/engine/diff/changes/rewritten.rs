@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ChangeExplanation, Comparison, facts::name_field, known_sum};
+use super::{ChangeExplanation, Comparison, facts::name_field, tranche_facts::facts};
 use crate::diff::{
     count_of,
     index::{RowIndex, Side, TrancheIndex},
@@ -77,11 +77,7 @@ fn by_series<'t, 'a, S: Side>(all: &'t Tranches<'a, S>) -> BTreeMap<&'a str, Vec
 
 /// Summarizes tranches of one allocation.
 pub(super) fn allocation_schedule<S>(tranches: &[&Tranche<'_, S>]) -> AllocationSchedule {
-    AllocationSchedule {
-        total: known_sum(tranches.iter().filter_map(|tranche| tranche.amount)),
-        begin: tranches.iter().filter_map(|tranche| tranche.dated()).min(),
-        end: tranches.iter().filter_map(|tranche| tranche.end_time().or_else(|| tranche.dated())).max(),
-    }
+    AllocationSchedule::of(&tranches.iter().map(|tranche| facts(tranche)).collect::<Vec<_>>())
 }
 
 /// Summarizes a schedule, or some of its tranches.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{Datelike, Months, TimeDelta};
+
 use super::{
     ChangeExplanation, ChangeSubject, Comparison, in_days, known_sum, mode,
     tranche_facts::{date_change, tranche_facts, tranches_change},
@@ -228,6 +230,8 @@ pub(super) fn explain_ends(
             series.clauses.push(ChangeClause::SomeEndsMoved { segments: pairs.len(), dates });
             series.old.extend(explanation.old);
             series.new.extend(explanation.new);
+            series.tranches.0.extend(explanation.tranches.0);
+            series.tranches.1.extend(explanation.tranches.1);
             continue;
         }
         let change = &mut explanation.change;
@@ -303,12 +307,32 @@ fn moved_clause(
             tranches: tranche_facts(new, &news),
             is_whole_schedule: pairs.len() == old.len() && pairs.len() == new.len(),
             shift_days,
+            months: whole_months(compared, pairs),
             example: date_change(&old[example.old], &new[example.new]),
             is_next: next.is_some(),
         };
     }
     let dates = date_change(&old[first.old], &new[first.new]);
     ChangeClause::EventMoved { tranches: tranche_facts(new, &news), dates, shift_days }
+}
+
+/// Returns the shift in calendar months, if all dates moved by the same whole number of months. The last day of a month stays the last day.
+fn whole_months(compared: &Comparison<'_>, pairs: &[TranchePair]) -> Option<i32> {
+    let (old, new) = (&compared.timeline.old, &compared.timeline.new);
+    let dates = |pair: &TranchePair| Some((old[pair.old].dated()?, new[pair.new].dated()?));
+    let in_months = |at: Timestamp| at.year() * 12 + at.month() as i32;
+    let (first_from, first_to) = dates(pairs.first()?)?;
+    let months = in_months(first_to) - in_months(first_from);
+    let count = Months::new(months.unsigned_abs());
+    let is_moved = |pair: &TranchePair| {
+        dates(pair).is_some_and(|(from, to)| {
+            let moved = if months < 0 { from.checked_sub_months(count) } else { from.checked_add_months(count) };
+            let is_last_day = |at: Timestamp| (at + TimeDelta::days(1)).month() != at.month();
+            let are_last_days = is_last_day(from) && is_last_day(to) && in_months(to) - in_months(from) == months;
+            moved == Some(to) || are_last_days && from.time() == to.time()
+        })
+    };
+    (months != 0 && pairs.iter().all(is_moved)).then_some(months)
 }
 
 /// Pairs that are explained as one move.

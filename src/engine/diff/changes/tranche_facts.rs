@@ -20,7 +20,7 @@ pub(super) fn date_change(from: &Tranche<'_, Old>, to: &Tranche<'_, New>) -> Dat
     DateChange { from: (from.dated(), from.precision()), to: (to.dated(), to.precision()) }
 }
 
-fn facts<S>(tranche: &Tranche<'_, S>) -> TrancheFacts {
+pub(super) fn facts<S>(tranche: &Tranche<'_, S>) -> TrancheFacts {
     TrancheFacts {
         allocation: tranche.name.to_owned(),
         amount: tranche.amount,

@@ -113,7 +113,8 @@ fn moved_segment_end_is_rescheduled() {
     let change = only(changes_of(&before, &after), ChangeKind::Rescheduled);
     assert_eq!(
         change.summary,
-        "30 tokens of Team: linear unlock until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of 2.50 per month"
+        "30 tokens of Team: linear unlock until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), from 16 Apr 2026 as before, 1.25 per month instead of 2.50 per \
+         month"
     );
     assert_eq!(change.key, Some("2026-04-16".into()));
     let moved = [segment("Team", "2026-05-16", "2027-05-16", 30.0)];
@@ -145,7 +146,7 @@ fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
     let change = only(changes_of(&with(None), &with(Some(20.0))), ChangeKind::Committed);
     assert_eq!(
         change.summary,
-        "project announced a claim of 20 of Team, on 16 Apr 2026; the schedule still lists 30 tokens of Team, on 16 Apr 2026"
+        "project announced on 16 Apr 2026 a claim of 20 of Team; the schedule still lists 30 tokens of Team, on 16 Apr 2026"
     );
     only(changes_of(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
     assert!(changes_of(&with(Some(20.0)), &with(None)).is_empty());
@@ -242,7 +243,7 @@ fn precision_of_the_same_instant_names_its_tranche() {
     }
     let (dated, undated) = (dated(&["2028-01-17"], "month"), dated(&["2028-01-17"], "to be determined"));
     let lost = only(changes_of(&dated, &undated), ChangeKind::Rescheduled);
-    assert_eq!(lost.summary, "10 tokens of Team moved from January 2028 to a date to be determined");
+    assert_eq!(lost.summary, "10 tokens of Team: date to be determined (was January 2028)");
     let found = only(changes_of(&undated, &dated), ChangeKind::Rescheduled);
     assert_eq!(found.summary, "10 tokens of Team now dated: January 2028 (no date before)");
 }

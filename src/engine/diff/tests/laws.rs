@@ -1,8 +1,9 @@
-//! Three laws of the diff, checked on real schedules with random realistic corrections:
+//! Four laws of the diff, checked on real schedules with random realistic corrections:
 //!
 //! - The changes add up to the real difference of each allocation.
 //! - If every total is conserved, nothing is reported as added, removed, or resized.
 //! - One correction makes few changes.
+//! - The amounts of a change before and after are explained by its allocations, and each new name is stated once.
 //!
 //! Each correction is made here from a flat list of tranches, together with the change kinds that an analyst would accept. The test
 //! uses none of the diff's code for it.
@@ -12,7 +13,10 @@ use std::{
     sync::LazyLock,
 };
 
-use super::*;
+use super::{
+    books::{repeated_names, unexplained_amounts},
+    *,
+};
 
 /// One tranche with the fields of its event.
 #[derive(Clone, Debug, PartialEq)]
@@ -436,6 +440,8 @@ pub(super) fn broken(before: &[Flat], after: &[Flat], changes: &[Change]) -> Vec
             broken.push(format!("conserved, but reported as {}: {}", change.kind, change.summary));
         }
     }
+    broken.extend(unexplained_amounts(changes));
+    broken.extend(repeated_names(changes));
     let is_single = |change: &Change| change.count == 1 || change.key.is_some();
     if changes.len() > 2 && !(changes.len() <= 4 && changes.iter().all(is_single)) {
         broken.push(format!("{} changes for one correction", changes.len()));

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Precision, wire::parse_timestamp};
+use crate::{AllocationChange, AllocationSchedule, Precision, wire::parse_timestamp};
 
 fn time(text: &str) -> Timestamp {
     parse_timestamp(text).expect("a timestamp")
@@ -49,7 +49,7 @@ fn added_and_removed_tranches_state_amount_and_dates() {
     let tranches = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Team", 10.0, "2026-04-16")];
     assert_summary(
         ChangeClause::Added { tranches: tranches.clone(), rest: None },
-        "added: 30 ARB of Team (3.00% of max supply), 2 tranches, from 16 Mar 2026 to 16 Apr 2026",
+        "added: 30 ARB of Team (3.00% of max supply), 2 tranches, between 16 Mar 2026 and 16 Apr 2026",
     );
     assert_summary(
         ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: None, rest: None },
@@ -57,7 +57,7 @@ fn added_and_removed_tranches_state_amount_and_dates() {
     );
     assert_summary(
         ChangeClause::Removed { tranches: tranches[..1].to_vec(), last_visible_day: Some(time("2027-03-01")), rest: Some(7.0) },
-        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved to a date after 1 Mar 2027, which the API plan does not show; the other 7 of that unlock are unchanged",
+        "removed: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026, or moved to a date after 1 Mar 2027, which the API plan does not show; the other 7 of that unlock remain",
     );
     assert_summary(ChangeClause::EventRemoved { date: Some(time("2026-03-16")) }, "removed: the event of 16 Mar 2026");
     assert_summary(ChangeClause::EventRemoved { date: None }, "removed: an event without a date");
@@ -73,10 +73,19 @@ fn moves_state_dates_and_shift() {
     };
     assert_summary(moved(Some((4.0, 4.0))), "20 ARB of Team (2.00% of max supply) moved from 16 to 20 Mar 2026 (+4 days)");
     assert_summary(moved(None), "20 ARB of Team (2.00% of max supply) moved from 16 to 20 Mar 2026");
+    assert_summary(
+        ChangeClause::EventMoved {
+            tranches: vec![linear("Team", 20.0, "2026-03-20", "2027-03-20")],
+            dates: dates("2026-03-16", "2026-03-20"),
+            shift_days: Some((4.0, 4.0)),
+        },
+        "linear unlock of 20 ARB of Team (2.00% of max supply) moved from 16 to 20 Mar 2026 (+4 days)",
+    );
     let series = |is_whole_schedule, is_next| ChangeClause::SeriesMoved {
         tranches: vec![cliff("Team", 20.0, "2026-03-20"), cliff("Farm", 5.0, "2026-04-20")],
         is_whole_schedule,
         shift_days: Some((30.0, 33.0)),
+        months: None,
         example: dates("2026-02-18", "2026-03-20"),
         is_next,
     };
@@ -94,8 +103,8 @@ fn moves_state_dates_and_shift() {
     };
     assert_summary(
         ChangeClause::EndMoved { tranches, from: time("2027-04-16"), to: time("2028-04-16"), shift_days: 366.0 },
-        "30 ARB of Team (3.00% of max supply): linear unlock until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), 1.25 per month instead of \
-         2.50 per month",
+        "30 ARB of Team (3.00% of max supply): linear unlock until 16 Apr 2028 instead of 16 Apr 2027 (+366 days), from 16 Apr 2026 as before, 1.25 \
+         per month instead of 2.50 per month",
     );
     let tranches = TranchesChange {
         before: vec![linear("Team", 30.0, "2026-04-16", "2028-04-16")],
@@ -103,8 +112,8 @@ fn moves_state_dates_and_shift() {
     };
     assert_summary(
         ChangeClause::StartMoved { tranches, from: time("2026-04-16"), to: time("2027-04-16"), shift_days: (365.0, 365.0) },
-        "30 ARB of Team (3.00% of max supply): linear unlock from 16 Apr 2027 on instead of 16 Apr 2026 (+365 days), 2.49 per month instead of \
-         1.25 per month",
+        "30 ARB of Team (3.00% of max supply): linear unlock from 16 Apr 2027 on instead of 16 Apr 2026 (+365 days), until 16 Apr 2028 as before, \
+         2.49 per month instead of 1.25 per month",
     );
 }
 
@@ -116,7 +125,7 @@ fn amount_changes_state_both_amounts() {
     };
     assert_summary(
         ChangeClause::Resized { tranches: tranches(10.0, 5.0), ratio: Some(0.5), rest: Some(7.0) },
-        "Team resized from 10 to 5 (×0.5), on 16 Mar 2026; the other 7 of that unlock are unchanged",
+        "Team resized from 10 to 5 (×0.5), on 16 Mar 2026; the other 7 of that unlock remain",
     );
     let removed = TranchesChange { after: Vec::new(), ..tranches(10.0, 5.0) };
     assert_summary(
@@ -168,8 +177,12 @@ fn new_timing_states_that_the_total_is_unchanged() {
         "Team: ends on 16 Mar 2027 instead of 16 Mar 2026, linearly at 2.50 per month instead of in one cliff; the total of \
          30 ARB (3.00% of max supply) is unchanged",
     );
-    let schedule =
-        |total, end: &str| AllocationSchedule { total: Some(total), begin: Some(time("2026-03-01")), end: Some(time(end)) };
+    let schedule = |total, end: &str| AllocationSchedule {
+        total: Some(total),
+        begin: Some(time("2026-03-01")),
+        end: Some(time(end)),
+        ..AllocationSchedule::default()
+    };
     let rewrite = |name: &str| {
         let (before, after) = match name {
             "Team" => (Some(schedule(40.0, "2028-01-01")), Some(schedule(50.0, "2030-01-01"))),
@@ -256,7 +269,7 @@ fn fields_and_claims_state_the_new_value() {
     };
     assert_summary(
         claim(None, Some(time("2026-04-16"))),
-        "project announced a claim of 20 of Team, on 16 Apr 2026; the schedule still lists 30 ARB of Team (3.00% of max supply), on 1 May 2026",
+        "project announced on 16 Apr 2026 a claim of 20 of Team; the schedule still lists 30 ARB of Team (3.00% of max supply), on 1 May 2026",
     );
     assert_summary(
         claim(Some(5.0), None),
@@ -328,8 +341,8 @@ fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
     };
     assert_summary(
         ends,
-        "100 ARB of Team (10.00% of max supply): linear unlock until June 2031 instead of June 2027 (+1461 days), 1.59 per month instead of 6.66 per \
-         month",
+        "100 ARB of Team (10.00% of max supply): linear unlock until June 2031 instead of June 2027 (+1461 days), from March 2026 as \
+         before, 1.59 per month instead of 6.66 per month",
     );
     assert_summary(
         ChangeClause::Restructured(tranches.clone()),
@@ -338,7 +351,7 @@ fn month_of_an_imprecise_date_is_not_shown_as_a_day() {
     );
     assert_summary(
         ChangeClause::Added { tranches: tranches.after, rest: None },
-        "added: 100 ARB of Team (10.00% of max supply), from March 2026 to June 2031",
+        "added: 100 ARB of Team (10.00% of max supply), linearly between March 2026 and June 2031",
     );
 }
 
@@ -347,11 +360,12 @@ fn unknown_amounts_are_not_zero() {
     let unknown = |end: &str| TrancheFacts { amount: None, ..linear("Team", 0.0, "2026-03-01", end) };
     let tranches = TranchesChange { before: vec![unknown("2026-04-01")], after: vec![unknown("2026-09-01")] };
     let ends = ChangeClause::EndMoved { tranches, from: time("2026-04-01"), to: time("2026-09-01"), shift_days: 153.0 };
-    assert_summary(ends, "Team: linear unlock until 1 Sep 2026 instead of 1 Apr 2026 (+153 days)");
+    assert_summary(ends, "Team: linear unlock until 1 Sep 2026 instead of 1 Apr 2026 (+153 days), from 1 Mar 2026 as before");
     let moved = ChangeClause::SeriesMoved {
         tranches: vec![TrancheFacts { amount: None, ..cliff("Team", 0.0, "2026-03-20") }],
         is_whole_schedule: true,
         shift_days: Some((4.0, 4.0)),
+        months: None,
         example: dates("2026-03-16", "2026-03-20"),
         is_next: true,
     };
@@ -376,8 +390,7 @@ fn amounts_that_change_places_keep_their_dates() {
     let after = vec![cliff("Team", 12.0, "2026-03-16"), cliff("Team", 8.0, "2026-05-16")];
     assert_summary(
         ChangeClause::Restructured(TranchesChange { before, after }),
-        "Team: from 16 Mar 2026 until 16 May 2026 as before, with other amounts on the same dates, in 2 unequal cliffs instead of in 2 cliffs \
-         of 10; the total of 20 ARB (2.00% of max supply) is unchanged",
+        "Team: 12 on 16 Mar 2026 instead of 10, then 8 on 16 May 2026 instead of 10; same dates and total (20 ARB, 2.00% of max supply)",
     );
 }
 
@@ -386,7 +399,7 @@ fn each_of_a_few_allocations_has_its_dates() {
     let tranches = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Farm", 5.0, "2027-05-01"), cliff("Farm", 5.0, "2027-06-01")];
     assert_summary(
         ChangeClause::Added { tranches, rest: None },
-        "added: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026; 10 ARB of Farm (1.00% of max supply), 2 tranches, from 1 May 2027 to \
+        "added: 20 ARB of Team (2.00% of max supply), on 16 Mar 2026; 10 ARB of Farm (1.00% of max supply), 2 tranches, between 1 May 2027 and \
          1 Jun 2027",
     );
     let alike = vec![cliff("Team", 20.0, "2026-03-16"), cliff("Farm", 5.0, "2026-03-16")];
@@ -433,5 +446,152 @@ fn texts_of_different_amounts_and_instants_differ() {
     assert_eq!(
         dates("2026-03-16T23:00:00Z", "2026-03-17T01:00:00Z").text(),
         "from 16 Mar 2026, 23:00 UTC to 17 Mar 2026, 01:00 UTC"
+    );
+}
+
+#[test]
+fn other_amounts_on_the_same_dates_are_named_by_runs() {
+    let quarterly = ["2026-05-11", "2026-08-11", "2026-11-11", "2027-02-11", "2027-05-11", "2027-08-11"];
+    let with = |amounts: [f64; 6]| -> Vec<TrancheFacts> {
+        let month = |tranche| TrancheFacts { precision: Precision::Month, ..tranche };
+        quarterly.iter().zip(amounts).map(|(at, amount)| month(cliff("Sale", amount, at))).collect()
+    };
+    let text = |after| ChangeClause::Restructured(TranchesChange { before: with([56.25e3; 6]), after: with(after) });
+    let front = [112.5e3, 45e3, 45e3, 45e3, 45e3, 45e3];
+    assert_summary(
+        text(front),
+        "Sale: 112.50K in May 2026 instead of 56.25K, then 45.00K instead of 56.25K per quarter; same dates and total (337.50K ARB, 33750.00% of max supply)",
+    );
+    assert_summary(
+        text([56.25e3, 45e3, 45e3, 56.25e3, 67.5e3, 67.5e3]),
+        "Sale: 45.00K instead of 56.25K per quarter, then 67.50K instead of 56.25K per quarter; same dates and total (337.50K ARB, 33750.00% of \
+         max supply)",
+    );
+    assert_summary(
+        text([10e3, 20e3, 30e3, 40e3, 100e3, 137.5e3]),
+        "Sale: 10.00K to 137.50K instead of 56.25K on 6 dates; same dates and total (337.50K ARB, 33750.00% of max supply)",
+    );
+    let gap = [60e3, 56.25e3, 60e3, 56.25e3, 52.5e3, 52.5e3];
+    assert_summary(
+        text(gap),
+        "Sale: 60.00K in May 2026 instead of 56.25K, then 60.00K in November 2026 instead of 56.25K, then 52.50K instead of 56.25K per quarter; \
+         same dates and total (337.50K ARB, 33750.00% of max supply)",
+    );
+}
+
+#[test]
+fn intervals_do_not_read_like_moves() {
+    let linears = |from: f64, to: f64| TranchesChange {
+        before: vec![linear("Inflation", from, "2022-06-28", "2026-06-28")],
+        after: vec![linear("Inflation", to, "2022-06-28", "2026-06-28")],
+    };
+    let resized = |tranches, ratio| ChangeClause::Resized { tranches, ratio, rest: Some(7.0) };
+    assert_summary(
+        resized(linears(3.47e6, 1.74e6), Some(0.5)),
+        "linear unlock of Inflation (28 Jun 2022 to 28 Jun 2026) resized from 3.47M to 1.74M (×0.5); the other 7 of that unlock remain",
+    );
+    let taken_out = TranchesChange { after: Vec::new(), ..linears(3.47e6, 0.0) };
+    assert_summary(
+        resized(taken_out, None),
+        "linear unlock of Inflation (3.47M, 28 Jun 2022 to 28 Jun 2026) removed; the other 7 of that unlock remain",
+    );
+    let cliffs =
+        TranchesChange { before: vec![cliff("Team", 5.0, "2026-05-01"), cliff("Team", 5.0, "2026-06-01")], after: Vec::new() };
+    assert_summary(
+        resized(cliffs, None),
+        "Team (10) taken out of the unlocks between 1 May 2026 and 1 Jun 2026; the other 7 of that unlock remain",
+    );
+    // No date of an interval follows "from" and precedes "to".
+    let restructured = TranchesChange {
+        before: vec![linear("Foundation", 750.0, "2023-04-17", "2027-04-17")],
+        after: vec![cliff("Foundation", 600.0, "2027-04-17")],
+    };
+    assert_summary(
+        ChangeClause::Restructured(restructured),
+        "Foundation: 600 ARB in one cliff on 17 Apr 2027 instead of 750 linearly at 15.62 per month, between 17 Apr 2023 and 17 Apr 2027",
+    );
+}
+
+#[test]
+fn same_period_is_said_after_the_new_pace() {
+    let before = ["2026-05-10", "2026-08-10", "2026-11-10", "2027-02-10"].map(|at| cliff("Foundation", 10.0, at)).to_vec();
+    let after = vec![linear("Foundation", 40.0, "2026-05-10", "2027-02-10")];
+    assert_summary(
+        ChangeClause::Restructured(TranchesChange { before, after }),
+        "Foundation: linearly at 4.41 per month instead of 10 per quarter, from 10 May 2026 until 10 Feb 2027 as before; the total of 40 ARB \
+         (4.00% of max supply) is unchanged",
+    );
+}
+
+#[test]
+fn months_and_withdrawn_dates_are_said() {
+    let tranches = vec![cliff("Team", 20.0, "2026-06-20"), cliff("Team", 5.0, "2026-07-20")];
+    let moved = |months| ChangeClause::SeriesMoved {
+        tranches: tranches.clone(),
+        is_whole_schedule: false,
+        shift_days: Some((89.0, 92.0)),
+        months: Some(months),
+        example: dates("2026-03-20", "2026-06-20"),
+        is_next: true,
+    };
+    let text = |by: &str| {
+        format!(
+            "25 ARB of Team (2.50% of max supply), 2 tranches, moved by {by}; the next unlock moves from 20 Mar 2026 to 20 Jun 2026"
+        )
+    };
+    assert_summary(moved(3), &text("+3 months"));
+    assert_summary(moved(-1), &text("-1 month"));
+    let withdrawn = ChangeClause::EventMoved {
+        tranches: vec![TrancheFacts { at: None, ..cliff("Foundation", 20.0, "2028-01-17") }],
+        dates: DateChange { from: (Some(time("2028-01-17")), Precision::Month), to: (None, Precision::Month) },
+        shift_days: None,
+    };
+    assert_summary(withdrawn, "20 ARB of Foundation (2.00% of max supply): date withdrawn (was January 2028)");
+}
+
+#[test]
+fn schedules_are_short_phrases() {
+    let monthly = |first: u32, count: u32, each: f64| -> Vec<TrancheFacts> {
+        let at = |k: u32| time("2026-06-05") + chrono::Months::new(first + k);
+        (0..count)
+            .map(|k| TrancheFacts { at: Some(at(k)), precision: Precision::Month, ..cliff("Team", each, "2026-06-05") })
+            .collect()
+    };
+    let change = |before: &[TrancheFacts], after: &[TrancheFacts]| {
+        let side = |tranches: &[TrancheFacts]| (!tranches.is_empty()).then(|| AllocationSchedule::of(tranches));
+        let (was, is) = schedule_change(side(before).as_ref(), side(after).as_ref());
+        format!("{was} -> {is}")
+    };
+    assert_eq!(
+        change(&monthly(0, 36, 11.11e6), &monthly(3, 2, 200e6)),
+        "399.96M, 36 monthly tranches of 11.11M, June 2026 to May 2029 -> 400.00M, 2 monthly tranches of 200.00M, September 2026 to October 2026"
+    );
+    let rewards = |end: &str, amount| vec![linear("Rewards", amount, "2024-04-11", end)];
+    assert_eq!(
+        change(&rewards("2034-04-11", 735e6), &rewards("2034-10-11", 771_830_504.0)),
+        "735.00M, linear at 201.26K per day, 11 Apr 2024 to 11 Apr 2034 -> 771.83M, linear at 201.26K per day, 11 Apr 2024 to 11 Oct 2034"
+    );
+    let one = |at: &str| vec![cliff("Team", 250e6, at)];
+    assert_eq!(change(&one("2026-05-20"), &one("2026-11-20")), "20 May 2026, 250.00M -> 20 Nov 2026, 250.00M");
+    assert_eq!(
+        change(&one("2026-05-20T12:00:00Z"), &one("2026-05-20T09:00:00Z")),
+        "20 May 2026, 12:00 UTC, 250.00M -> 20 May 2026, 09:00 UTC, 250.00M"
+    );
+    assert_eq!(change(&one("2026-05-20"), &[]), "20 May 2026, 250.00M -> none");
+    let mut unequal = monthly(0, 6, 45e3);
+    unequal[0].amount = Some(112.5e3);
+    assert_eq!(
+        change(&monthly(0, 6, 56.25e3), &unequal),
+        "337.50K, 6 monthly tranches of 56.25K, June 2026 to November 2026 -> 337.50K, 6 monthly tranches of 45.00K to 112.50K, June 2026 to \
+         November 2026"
+    );
+    let mixed = [rewards("2025-04-11", 60.0), one("2024-05-11")].concat();
+    assert_eq!(
+        change(&[], &[mixed, rewards("2026-04-11", 40.0)].concat()),
+        "none -> 250.00M, 250.00M in 1 cliff and 100 linear, 11 Apr 2024 to 11 Apr 2026"
+    );
+    assert_eq!(
+        change(&[], &[TrancheFacts { at: None, amount: None, ..cliff("Team", 0.0, "2026-05-20") }]),
+        "none -> no date, an unknown amount"
     );
 }

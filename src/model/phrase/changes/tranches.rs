@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::{times, two_or_unknown, unchanged_rest};
+use super::{steps, times, two_or_unknown, unchanged_rest};
 use crate::phrase::{
     MAX_SUPPLY, TO_BE_DETERMINED, UNKNOWN_AMOUNT, amount, count, day, instant, list, month, names, share, tokens,
 };
@@ -92,7 +92,7 @@ impl ScheduleUnit<'_> {
         }
     }
 
-    /// Tranches with their dates: `20.00M ARB of Team, 2 tranches, from 1 Mar 2026 to 1 Apr 2026`.
+    /// Tranches with their dates: `20.00M ARB of Team, 2 tranches, between 1 Mar 2026 and 1 Apr 2026`.
     ///
     /// Each of a few allocations has its own dates, if these differ: `20.00M ARB of Team, on 1 Mar 2026; 5.00M ARB of Farm, on 1 May 2027`.
     pub(super) fn holding_when_due(&self, tranches: &[TrancheFacts]) -> String {
@@ -104,7 +104,11 @@ impl ScheduleUnit<'_> {
         if (2..=MAX_HOLDINGS).contains(&parts.len()) && parts.iter().any(|part| due(part) != due(tranches)) {
             return parts.iter().map(|part| self.holding_when_due(part)).collect::<Vec<_>>().join("; ");
         }
-        let of_several = if tranches.len() > 1 { format!(", {}", count(tranches.len(), "tranche")) } else { String::new() };
+        let of_several = if tranches.len() > 1 && !are_linear(tranches) {
+            format!(", {}", count(tranches.len(), "tranche"))
+        } else {
+            String::new()
+        };
         format!("{}{of_several}, {}", self.holding(tranches), due(tranches))
     }
 
@@ -141,18 +145,26 @@ impl ScheduleUnit<'_> {
         let TranchesChange { before, after } = tranches;
         let names = allocation_names(after);
         let (Some(old), Some(new)) = (DateSpan::of(before), DateSpan::of(after)) else { return format!("{names}: other dates") };
-        let dates = match old.changes(&new, TimeDelta::zero()) {
-            dates if dates.is_empty() => {
-                let what = if instants(before) == instants(after) {
-                    "other amounts on the same dates"
-                } else {
-                    "other dates in between"
-                };
-                format!("from {} until {} as before, with {what}", new.text(new.begin), new.text(new.end))
-            }
-            dates => dates.join(", "),
+        if instants(before) == instants(after)
+            && let Some(amounts) = steps::other_amounts(tranches)
+        {
+            return format!("{names}: {amounts}; {}", self.same_dates_and_total(before, after));
+        }
+        if let (Some(single), true) = (single_cliff(after), are_linear(before)) {
+            return format!("{names}: {}", self.cliff_instead_of_linear(single, tranches));
+        }
+        let pace = tranches.pace_change();
+        let timing = match (old.changes(&new, TimeDelta::zero()), pace.strip_prefix(", ")) {
+            (dates, _) if !dates.is_empty() => format!("{}{pace}", dates.join(", ")),
+            (_, Some(pace)) => format!("{pace}, {}", new.as_before()),
+            (_, None) => format!("other dates in between, {}", new.as_before()),
         };
-        let total = match (total(before), total(after)) {
+        format!("{names}: {timing}{}", self.total_change(before, after))
+    }
+
+    /// `; the total of 480.00M ARB (4.80% of max supply) is unchanged`. Empty if the totals are not known.
+    fn total_change(&self, before: &[TrancheFacts], after: &[TrancheFacts]) -> String {
+        match (total(before), total(after)) {
             (Some(was), Some(is)) if is_close(was, is, 1e-6) => {
                 format!("; the total of {}{} is unchanged", self.tokens(is), self.share(is))
             }
@@ -161,8 +173,34 @@ impl ScheduleUnit<'_> {
             }
             (Some(was), Some(is)) => format!("; {} in total instead of {}", self.tokens(is), amount(was)),
             _ => String::new(),
-        };
-        format!("{names}: {dates}{}{total}", tranches.pace_change())
+        }
+    }
+
+    /// `same dates and total (337.50K GGP, 1.50% of max supply)`.
+    fn same_dates_and_total(&self, before: &[TrancheFacts], after: &[TrancheFacts]) -> String {
+        let share = |value: f64| self.percent(value).map_or_else(String::new, |share| format!(", {share}"));
+        match (total(before), total(after)) {
+            (Some(was), Some(is)) if is_close(was, is, MAX_ROUNDING) => {
+                let rounding = if is_close(was, is, 1e-6) { "" } else { ", except for rounding" };
+                format!("same dates and total ({}{}{rounding})", self.tokens(is), share(is))
+            }
+            (Some(was), Some(is)) => format!("same dates, {} in total instead of {}", self.tokens(is), amount(was)),
+            _ => "same dates".to_owned(),
+        }
+    }
+
+    /// `600.00M ARB in one cliff on 17 Apr 2027 instead of 750.00M linearly at 15.62M per month, between 17 Apr 2023 and 17 Apr 2027`.
+    fn cliff_instead_of_linear(&self, single: &TrancheFacts, TranchesChange { before, after }: &TranchesChange) -> String {
+        let span = DateSpan::of(before);
+        let dates =
+            span.map(|span| format!(", between {} and {}", span.text(span.begin), span.text(span.end))).unwrap_or_default();
+        let (was, is) = (total(before), total(after));
+        let is_kept = was.zip(is).is_some_and(|(was, is)| is_close(was, is, MAX_ROUNDING));
+        let tokens = is.map_or_else(|| UNKNOWN_AMOUNT.to_owned(), |is| self.tokens(is));
+        let former = was.filter(|_| !is_kept).map(|was| format!("{} ", amount(was))).unwrap_or_default();
+        let pace = pace(before);
+        let kept = if is_kept { self.total_change(before, after) } else { String::new() };
+        format!("{tokens} in one cliff {} instead of {former}{pace}{dates}{kept}", on(single))
     }
 
     /// Tokens that go to other allocations: `1.50M ARB of New Order Treasury (0.15% of max supply) now go to Treasury`.
@@ -171,8 +209,14 @@ impl ScheduleUnit<'_> {
     }
 }
 
+/// The only cliff of some tranches. `None` if they have several dates or linear unlocks.
+fn single_cliff(tranches: &[TrancheFacts]) -> Option<&TrancheFacts> {
+    let first = tranches.first()?;
+    tranches.iter().all(|tranche| !tranche.is_linear && tranche.at == first.at).then_some(first)
+}
+
 /// The distinct instants and spans of tranches.
-fn instants(tranches: &[TrancheFacts]) -> BTreeSet<(Option<Timestamp>, Option<Timestamp>)> {
+pub(super) fn instants(tranches: &[TrancheFacts]) -> BTreeSet<(Option<Timestamp>, Option<Timestamp>)> {
     tranches.iter().map(|tranche| (tranche.at, tranche.end)).collect()
 }
 
@@ -217,6 +261,20 @@ impl TranchesChange {
         (text(from, &self.before, &self.after), text(to, &self.after, &self.before))
     }
 
+    /// `, until 5 Mar 2029 as before`: the common end of linear unlocks that begin at another time. Empty if they have several ends.
+    pub(super) fn same_end(&self) -> String {
+        let ends: BTreeSet<Option<Timestamp>> = self.before.iter().chain(&self.after).map(|tranche| tranche.end).collect();
+        let span = DateSpan::of(&self.after).filter(|_| ends.len() == 1 && !ends.contains(&None));
+        span.map(|span| format!(", until {} as before", span.text(span.end))).unwrap_or_default()
+    }
+
+    /// `, from 18 Sep 2026 as before`: the common begin of linear unlocks that end at another time. Empty if they have several begins.
+    pub(super) fn same_begin(&self) -> String {
+        let begins: BTreeSet<Option<Timestamp>> = self.before.iter().chain(&self.after).map(|tranche| tranche.at).collect();
+        let span = DateSpan::of(&self.after).filter(|_| begins.len() == 1 && !begins.contains(&None));
+        span.map(|span| format!(", from {} as before", span.text(span.begin))).unwrap_or_default()
+    }
+
     /// `, 10.00M per month instead of 25.00M per month`. Empty if the pace is unchanged.
     pub(super) fn pace_change(&self) -> String {
         let (was, is) = (pace(&self.before), pace(&self.after));
@@ -228,18 +286,29 @@ impl TranchesChange {
         format!(", {is} instead of {was}")
     }
 
-    /// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock are unchanged`.
+    /// `Team resized from 10.00M to 5.00M (×0.5), on 1 Mar 2026; the other 10.00M of that unlock remain`, `linear unlock of Team (1 Mar 2026 to
+    /// 1 Mar 2028) resized from 10.00M to 5.00M (×0.5)`.
     pub(super) fn resized(&self, ratio: Option<f64>, rest: Option<f64>) -> String {
         let Self { before, after } = self;
         let shown = if after.is_empty() { before } else { after };
-        let (names, due) = (allocation_names(shown), due(shown));
+        let (names, due, span) = (allocation_names(shown), due(shown), linear_span(shown));
         let rest = unchanged_rest(rest);
+        let of_several = |tokens: f64, verb: &str| match &span {
+            Some(span) => format!("linear unlock of {names} ({}, {span}) {verb}{rest}", amount(tokens)),
+            None if due.starts_with("between") => format!("{names} ({}) {verb} the unlocks {due}{rest}", amount(tokens)),
+            None => format!("{names} ({}) {verb} the unlock {due}{rest}", amount(tokens)),
+        };
         match (total(before), total(after)) {
-            (Some(from), None) => format!("{names} ({}) taken out of the unlock {due}{rest}", amount(from)),
-            (None, Some(to)) => format!("{names} ({}) added to the unlock {due}{rest}", amount(to)),
+            (Some(from), None) => of_several(from, if span.is_some() { "removed" } else { "taken out of" }),
+            (None, Some(to)) => of_several(to, if span.is_some() { "added" } else { "added to" }),
             (from, to) => {
                 let dates = if before.is_empty() || after.is_empty() { String::new() } else { self.span_change() };
-                let dates = if dates.is_empty() { format!(", {due}") } else { dates };
+                let (names, dates) = match span {
+                    Some(span) if dates.is_empty() => (format!("linear unlock of {names} ({span})"), dates),
+                    Some(_) => (format!("linear unlock of {names}"), dates),
+                    None if dates.is_empty() => (names, format!(", {due}")),
+                    None => (names, dates),
+                };
                 let (from, to) = two_or_unknown(from, to);
                 format!("{names} resized from {from} to {to}{}{dates}{rest}", times(ratio))
             }
@@ -248,7 +317,7 @@ impl TranchesChange {
 }
 
 /// The date of one tranche: `on 5 Sep 2022`, `in March 2026`, `without a date`.
-fn on(tranche: &TrancheFacts) -> String {
+pub(super) fn on(tranche: &TrancheFacts) -> String {
     match (tranche.at, tranche.precision) {
         (_, Precision::ToBeDetermined) => TO_BE_DETERMINED.to_owned(),
         (None, _) => "without a date".to_owned(),
@@ -257,16 +326,38 @@ fn on(tranche: &TrancheFacts) -> String {
     }
 }
 
-/// The dates of several tranches: `on 5 Sep 2022`, `from 16 Jun 2021 to 1 Jul 2025`.
+/// The dates of several tranches: `on 5 Sep 2022`, `between 16 Jun 2021 and 1 Jul 2025`, `linearly between 16 Jun 2021 and 1 Jul 2025`. Not
+/// "from … to …", which would read like a move.
 fn due(tranches: &[TrancheFacts]) -> String {
     match (tranches.iter().min_by_key(|tranche| tranche.at), DateSpan::of(tranches)) {
         (Some(first), Some(span)) if span.begin == span.end => on(first),
-        (_, Some(span)) => format!("from {} to {}", span.text(span.begin), span.text(span.end)),
+        (_, Some(span)) => {
+            let how = if are_linear(tranches) { "linearly " } else { "" };
+            format!("{how}between {} and {}", span.text(span.begin), span.text(span.end))
+        }
         _ => String::new(),
     }
 }
 
+/// Returns whether all of some tranches are linear unlocks.
+pub(super) fn are_linear(tranches: &[TrancheFacts]) -> bool {
+    !tranches.is_empty() && tranches.iter().all(|tranche| tranche.is_linear)
+}
+
+/// The span of linear unlocks: `28 Jun 2022 to 28 Jun 2026`. `None` for other tranches.
+fn linear_span(tranches: &[TrancheFacts]) -> Option<String> {
+    let span = DateSpan::of(tranches).filter(|_| are_linear(tranches))?;
+    Some(format!("{} to {}", span.text(span.begin), span.text(span.end)))
+}
+
 impl DateChange {
+    /// The loss of the date of a tranche: `date withdrawn (was January 2028)`. `None` if it has one.
+    pub(super) fn lost_date(&self) -> Option<String> {
+        let was = self.to.0.is_none().then_some(self.from.0).flatten().map(|at| date_text(at, self.from.1))?;
+        let what = if self.to.1 == Precision::ToBeDetermined { "to be determined" } else { "withdrawn" };
+        Some(format!("date {what} (was {was})"))
+    }
+
     /// Returns the new date of a tranche that had no date. `None` if it had one.
     pub(super) fn first_date(&self) -> Option<String> {
         self.from.0.is_none().then_some(self.to.0).flatten().map(|at| date_text(at, self.to.1))
@@ -347,7 +438,7 @@ fn are_months(tranches: &[TrancheFacts]) -> bool {
 }
 
 /// The first and the last instant of tranches, ends of linear unlocks included.
-struct DateSpan {
+pub(super) struct DateSpan {
     begin: Option<Timestamp>,
     end: Option<Timestamp>,
     /// Whether only the months are known.
@@ -360,6 +451,11 @@ impl DateSpan {
         let begin = tranches.iter().map(|tranche| tranche.at).min()?;
         let end = tranches.iter().map(|tranche| tranche.end.or(tranche.at)).max()?;
         Some(Self { begin, end, are_months: are_months(tranches) })
+    }
+
+    /// `from 10 May 2026 until 10 Feb 2029 as before`.
+    fn as_before(&self) -> String {
+        format!("from {} until {} as before", self.text(self.begin), self.text(self.end))
     }
 
     /// One of the dates, no more exact than the source.
@@ -409,7 +505,7 @@ fn by_allocation(tranches: &[TrancheFacts]) -> Vec<(&str, f64)> {
 }
 
 /// The sum of the known amounts, or `None` if all are unknown.
-fn total(tranches: &[TrancheFacts]) -> Option<f64> {
+pub(super) fn total(tranches: &[TrancheFacts]) -> Option<f64> {
     let known: Vec<f64> = tranches.iter().filter_map(|tranche| tranche.amount).collect();
     (!known.is_empty()).then(|| known.iter().sum())
 }
@@ -470,7 +566,7 @@ fn linear_pace(tokens: f64, over: TimeDelta) -> String {
 }
 
 /// The regular interval of dates, as a rate and as an adjective: `per month`, `monthly`. `None` if the dates are irregular.
-fn regular_interval(dates: &[Timestamp]) -> Option<(&'static str, &'static str)> {
+pub(super) fn regular_interval(dates: &[Timestamp]) -> Option<(&'static str, &'static str)> {
     const INTERVALS: [(&str, &str, i64, i64); 6] = [
         ("per day", "daily", 1, 0),
         ("per week", "weekly", 7, 1),

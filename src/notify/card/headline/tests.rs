@@ -107,3 +107,75 @@ fn headline_of_a_change_states_each_fact_once() {
         assert_eq!(shown(kind, summary, to), expected);
     }
 }
+
+#[test]
+fn title_is_cut_at_the_end_of_a_clause() {
+    let text = "GGP: Sale: 112.50K in May 2026 instead of 56.25K, then 45.00K per quarter; same dates and total (337.50K)";
+    assert_eq!(cut_at_clause(text, 200), text);
+    assert_eq!(cut_at_clause(text, 90), "GGP: Sale: 112.50K in May 2026 instead of 56.25K, then 45.00K per quarter …");
+    assert_eq!(cut_at_clause(text, 70), "GGP: Sale: 112.50K in May 2026 instead of 56.25K …");
+    assert_eq!(cut_at_clause(text, 21), "GGP: Sale: 112.50K i…", "a clause of half the length is too short");
+    for max in 20..120 {
+        assert!(cut_at_clause(text, max).chars().count() <= max, "{max}");
+    }
+}
+
+#[test]
+fn verb_says_which_end_of_a_linear_unlock_moved() {
+    let schedule = |begin: &str, end: &str| {
+        let linear = Some(model::LinearSchedule { count: 1, ..Default::default() });
+        Some(AllocationSchedule { begin: Some(time(begin)), end: Some(time(end)), count: Some(0), linear, ..Default::default() })
+    };
+    let verb = |begin: &str, end: &str| {
+        let allocation = AllocationChange {
+            before: schedule("2026-09-18", "2029-09-18"),
+            after: schedule(begin, end),
+            ..AllocationChange::default()
+        };
+        let to = Some(Fact::Time(time(end)));
+        let change = Change::of(ChangeKind::Rescheduled, Resource::Unlock, &"lombard".into());
+        move_verb(&Change { to, allocations: vec![allocation], ..change })
+    };
+    assert_eq!(verb("2026-09-18", "2030-09-18"), Some("prolonged"));
+    assert_eq!(verb("2026-09-18", "2029-03-18"), Some("ends earlier"));
+    assert_eq!(verb("2026-10-18", "2029-09-18"), Some("starts later"));
+    assert_eq!(verb("2026-08-18", "2029-09-18"), Some("starts earlier"));
+    assert_eq!(verb("2026-10-18", "2029-10-18"), Some("moved"));
+    assert_eq!(
+        move_verb(&Change::of(ChangeKind::Rescheduled, Resource::Unlock, &"lombard".into())),
+        None,
+        "the date was withdrawn"
+    );
+}
+
+/// The difference of the totals would say little about a large cliff that takes the place of a linear unlock.
+#[test]
+fn new_cliff_is_the_size_of_the_change() {
+    let linear = AllocationSchedule {
+        total: Some(750.0),
+        count: Some(0),
+        linear: Some(model::LinearSchedule { count: 1, ..Default::default() }),
+        ..Default::default()
+    };
+    let cliff = AllocationSchedule { total: Some(600.0), count: Some(1), ..Default::default() };
+    let change = Change {
+        from: Some(Fact::Amount(750.0)),
+        to: Some(Fact::Amount(600.0)),
+        ratio: Some(0.8),
+        amount: Some(150.0),
+        summary: "Foundation: 600 ARB in one cliff on 17 Apr 2027".into(),
+        allocations: vec![AllocationChange { before: Some(linear), after: Some(cliff), ..Default::default() }],
+        ..Change::of(ChangeKind::Resized, Resource::Unlock, &"arbitrum".into())
+    };
+    let body = AlertBody {
+        token: Some(TokenBody { id: "arbitrum".into(), name: "Arbitrum".into(), symbol: "ARB".into() }),
+        resource: Some(Resource::Unlock),
+        record: Some(json!({"cliffUnlocks": {"cliffAmount": 600.0, "cliffValue": 300.0, "valueToMarketCap": 9.0}})),
+        change: Some(change),
+        ..AlertBody::firing("al_1".into(), "UnlockResized", "resized", time("2026-11-23"))
+    };
+    assert_eq!(
+        headline(&body, ShareStyle::Short),
+        "ARB restructured: $300 (9.00%) · Foundation: 600 ARB in one cliff on 17 Apr 2027"
+    );
+}

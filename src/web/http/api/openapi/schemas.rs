@@ -262,7 +262,12 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         "name: string, from*: any, to*: any, shiftDays*: number, ratio*: number, count: integer, before*: AllocationSchedule, \
          after*: AllocationSchedule",
     ),
-    ("AllocationSchedule", "total*: number, begin*: time, end*: time"),
+    (
+        "AllocationSchedule",
+        "total*: number, begin*: time, end*: time, count*: integer, each*: number, least*: number, most*: number, period*: string, \
+         linear*: LinearSchedule, precision*: Precision",
+    ),
+    ("LinearSchedule", "count: integer, total*: number, perDay*: number"),
     ("FieldChange", "field: string, from: any, to: any"),
     ("ScheduleBrief", "total: number, events: integer, tranches: integer, next: [[any]], begin*: time, end: time?"),
     (
