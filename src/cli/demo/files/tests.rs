@@ -30,5 +30,5 @@ fn demo_has_positions_and_a_digest_soon() {
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     let digest = config.receivers.iter().find_map(|receiver| receiver.digest.as_ref()).expect("a digest");
     assert_eq!((digest.at.as_str(), digest.positions), ("00:00", true));
-    assert_eq!(config.watch.positions.len(), config.watch.groups["portfolio"].len());
+    assert_eq!(config.watch.positions.stated.len(), config.watch.groups["portfolio"].len());
 }
