@@ -11,12 +11,17 @@ pub(super) struct Joined {
     pub(super) facts: Vec<RevisedFact>,
 }
 
-/// Makes new names a part of the other changes if these are about all of the renamed allocations. If there are too many changes, joins
-/// changes of one kind, or makes new names a part of changes that are about some of the renamed allocations, or both.
+/// Makes the new name of one allocation a part of another change that is about all of it. If there are too many changes, does so with several
+/// new names, joins changes of one kind, or makes new names a part of changes that are about some of the renamed allocations.
 pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
-    let Joined { explanations, mut facts } = join_names(explanations, Share::Whole);
     let are_single = explanations.len() <= MAX_SINGLE_EVENTS && are_independent(&explanations);
-    if are_single {
+    let are_short = explanations.len() <= MAX_EXPLANATIONS || are_single;
+    // A sentence about something else is no place for several names.
+    if are_short && explanations.iter().any(renames_several) {
+        return Joined { explanations, facts: Vec::new() };
+    }
+    let Joined { explanations, mut facts } = join_names(explanations, Share::Whole);
+    if are_short {
         return Joined { explanations, facts };
     }
     if explanations.len() <= MAX_EXPLANATIONS || are_few(&explanations) && !has_like(&explanations) {
@@ -29,6 +34,10 @@ pub(super) fn join(explanations: Vec<ChangeExplanation>) -> Joined {
     let without_names = join_names(joined, Share::Any);
     facts.extend(without_names.facts);
     Joined { explanations: without_names.explanations, facts }
+}
+
+fn renames_several(explanation: &ChangeExplanation) -> bool {
+    explanation.change.kind == ChangeKind::Renamed && explanation.change.allocations.len() > 1
 }
 
 /// The share of a renamed allocation that other changes must be about to take in its new name.

@@ -124,6 +124,16 @@ fn new_name_next_to_a_change_of_a_part_of_the_allocation_is_stated_once() {
     assert!(resized.fields.iter().any(|field| field.field == "allocationName"), "programs still get the former name");
 }
 
+#[test]
+fn several_new_names_are_a_change_of_their_own_and_stated_once() {
+    let with = |first: &str, team: &str, investors: &str| monthly(first, 12, &[(team, 10.0), (investors, 3.0)]);
+    let changes = changes_from(&with("2026-04-16", "Team & Contributors", "Investors"), &with("2026-07-16", "Team", "Backers"));
+    let kinds: BTreeSet<ChangeKind> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, BTreeSet::from([ChangeKind::Renamed, ChangeKind::SeriesShifted]));
+    let texts: Vec<&str> = changes.iter().map(|change| change.summary.as_str()).collect();
+    assert_eq!(texts.iter().map(|text| text.matches(" renamed").count()).sum::<usize>(), 1, "{texts:?}");
+}
+
 /// An allocation gets a new name, and the same allocation or another one is corrected, too.
 #[test]
 fn new_names_of_corrected_allocations_are_stated_once() {
