@@ -285,17 +285,18 @@ impl ChangeClause {
                     (None, Some((least, most))) => format!(" by {}", shifts(*least, *most)),
                     (None, None) => String::new(),
                 };
+                let first = first_of(*is_whole_schedule, *is_next);
                 match (example.first_date(), example.lost_date()) {
-                    (Some(date), _) => format!("{subject} now dated; the {}: {date} (no date before)", next_or_first(*is_next)),
-                    (None, Some(lost)) => format!("{subject} now without dates; the {}: {lost}", next_or_first(*is_next)),
-                    (None, None) => format!("{subject} moved{by}; the {} moves {}", next_or_first(*is_next), example.text()),
+                    (Some(date), _) => format!("{subject} now dated; the {first}: {date} (no date before)"),
+                    (None, Some(lost)) => format!("{subject} now without dates; the {first}: {lost}"),
+                    (None, None) => format!("{subject} moved{by}; the {first} moves {}", example.text()),
                 }
             }
             Self::Redated { tranches, example, is_next } => match tranches.len() {
                 1 => format!("{} now dated: {}", unit.holding(tranches), example.precision_text()),
                 _ => {
                     let subject = unit.series(tranches, false);
-                    format!("{subject} now dated; the {}: {}", next_or_first(*is_next), example.precision_text())
+                    format!("{subject} now dated; the {}: {}", first_of(false, *is_next), example.precision_text())
                 }
             },
             Self::StartMoved { tranches, from, to, shift_days } => {
@@ -393,8 +394,14 @@ fn months_moved(months: i32) -> String {
     format!(" by {sign}{}", count(months.unsigned_abs(), "month"))
 }
 
-fn next_or_first(is_next: bool) -> &'static str {
-    if is_next { "next unlock" } else { "first unlock" }
+/// Names the first unlock of a series. Other unlocks of its allocations may come before it, except if it is the whole schedule.
+fn first_of(is_whole_schedule: bool, is_next: bool) -> &'static str {
+    match (is_whole_schedule, is_next) {
+        (true, true) => "next unlock",
+        (true, false) => "first unlock",
+        (false, true) => "next of them",
+        (false, false) => "first of them",
+    }
 }
 
 /// A range of shifts in parentheses: ` (+4 days)`. Empty if the shifts are unknown.
@@ -485,14 +492,14 @@ fn renamed(names: &[(String, String)], categories: &[CategoryChange], amounts: &
     clauses.join("; ")
 }
 
-/// `project announced on 16 Apr 2026 a claim of 20.00M of Team; the schedule still lists 30.00M of Team, on 1 May 2026`. A project announces
-/// how many tokens it will release, before the unlock.
+/// `project announced on 16 Apr 2026 that it will release 20.00M of Team; the schedule still says 30.00M of Team, on 1 May 2026`. A project
+/// announces how many of the scheduled tokens it will claim, before the unlock.
 fn committed(allocations: &[String], from: Option<f64>, to: Option<f64>, at: Option<Timestamp>, listed: &str) -> String {
     let names = names_of(allocations);
     let when = at.map(|at| format!(" on {}", day(at))).unwrap_or_default();
     let to = amount_or_unknown(to);
     let instead = from.map(|from| format!(" instead of {}", amount(from))).unwrap_or_default();
-    format!("project announced{when} a claim of {to}{instead} of {names}; the schedule still lists {listed}")
+    format!("project announced{when} that it will release {to}{instead} of {names}; the schedule still says {listed}")
 }
 
 fn row_change(rows: &RowSubject, change: &RowChange) -> String {

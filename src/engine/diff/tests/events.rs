@@ -146,7 +146,7 @@ fn committed_claim_is_reported_if_new_or_changed_but_not_if_missing() {
     let change = only(changes_of(&with(None), &with(Some(20.0))), ChangeKind::Committed);
     assert_eq!(
         change.summary,
-        "project announced on 16 Apr 2026 a claim of 20 of Team; the schedule still lists 30 tokens of Team, on 16 Apr 2026"
+        "project announced on 16 Apr 2026 that it will release 20 of Team; the schedule still says 30 tokens of Team, on 16 Apr 2026"
     );
     only(changes_of(&with(Some(20.0)), &with(Some(25.0))), ChangeKind::Committed);
     assert!(changes_of(&with(Some(20.0)), &with(None)).is_empty());
@@ -254,7 +254,7 @@ fn series_whose_months_become_days_is_one_revision() {
     let days = ["2026-04-16", "2026-05-18", "2026-06-15", "2026-07-16", "2026-08-17", "2026-09-30"];
     let change = only(changes_of(&dated(&months, "month"), &dated(&days, "day")), ChangeKind::Revised);
     assert_eq!(change.count, 6);
-    assert_eq!(change.summary, "60 tokens of Team, 6 tranches, now dated; the next unlock: 16 Apr 2026 (before: April 2026)");
+    assert_eq!(change.summary, "60 tokens of Team, 6 tranches, now dated; the next of them: 16 Apr 2026 (before: April 2026)");
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn rest_of_a_shortened_linear_unlock_is_reported_once_it_is_shown() {
     let result = feed.poll(&with(std::slice::from_ref(&first)), 3, None, now + Days::new(1));
     let [change] = &result.changes[..] else { panic!("{:?}", summaries(&result.changes)) };
     assert!(
-        change.summary.ends_with("it may continue at another rate, which this API version does not show"),
+        change.summary.ends_with("the linear unlock may continue at another rate, which this API version does not show"),
         "{}",
         change.summary
     );
@@ -404,7 +404,7 @@ fn joined(events: &[UnlockEvent]) -> UnlockEvent {
 #[test]
 fn only_changes_of_a_shortened_linear_unlock_say_that_it_may_continue() {
     let now = time("2026-03-09");
-    let hint = "it may continue at another rate, which this API version does not show";
+    let hint = "the linear unlock may continue at another rate, which this API version does not show";
     let cliffs = |amount: f64| {
         let mut cliffs = monthly("2026-01-17", 6);
         let items = cliffs[5].cliff_unlocks.get_mut().and_then(|cliffs| cliffs.allocation_breakdown.get_mut()).expect("parts");

@@ -95,7 +95,7 @@ fn moves_state_dates_and_shift() {
     );
     assert_summary(
         series(false, false),
-        "25 ARB of Team and Farm (2.50% of max supply), 2 tranches, moved by +30 to +33 days; the first unlock moves from 18 Feb 2026 to 20 Mar 2026",
+        "25 ARB of Team and Farm (2.50% of max supply), 2 tranches, moved by +30 to +33 days; the first of them moves from 18 Feb 2026 to 20 Mar 2026",
     );
     let tranches = TranchesChange {
         before: vec![linear("Team", 30.0, "2026-04-16", "2027-04-16")],
@@ -269,11 +269,11 @@ fn fields_and_claims_state_the_new_value() {
     };
     assert_summary(
         claim(None, Some(time("2026-04-16"))),
-        "project announced on 16 Apr 2026 a claim of 20 of Team; the schedule still lists 30 ARB of Team (3.00% of max supply), on 1 May 2026",
+        "project announced on 16 Apr 2026 that it will release 20 of Team; the schedule still says 30 ARB of Team (3.00% of max supply), on 1 May 2026",
     );
     assert_summary(
         claim(Some(5.0), None),
-        "project announced a claim of 20 instead of 5 of Team; the schedule still lists 30 ARB of Team (3.00% of max supply), on 1 May 2026",
+        "project announced that it will release 20 instead of 5 of Team; the schedule still says 30 ARB of Team (3.00% of max supply), on 1 May 2026",
     );
 }
 
@@ -536,7 +536,7 @@ fn months_and_withdrawn_dates_are_said() {
     };
     let text = |by: &str| {
         format!(
-            "25 ARB of Team (2.50% of max supply), 2 tranches, moved by {by}; the next unlock moves from 20 Mar 2026 to 20 Jun 2026"
+            "25 ARB of Team (2.50% of max supply), 2 tranches, moved by {by}; the next of them moves from 20 Mar 2026 to 20 Jun 2026"
         )
     };
     assert_summary(moved(3), &text("+3 months"));

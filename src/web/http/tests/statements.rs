@@ -51,12 +51,12 @@ async fn proxy(url: &str) -> (String, Arc<Counts>) {
             server.set_nodelay(true).and_then(|()| client.set_nodelay(true)).expect("set");
             let (from_client, to_client) = client.into_split();
             let (from_server, to_server) = server.into_split();
-            // The requests that the server has not answered. A client that sends several of them waits once.
-            let (asked, answered) = (Arc::new(AtomicUsize::new(0)), counted.clone());
-            let open = asked.clone();
+            // The requests that the server has not responded to. A client that sends several of them waits once.
+            let (requested, seen) = (Arc::new(AtomicUsize::new(0)), counted.clone());
+            let open = requested.clone();
             tokio::spawn(forward(from_client, to_server, false, move |kind| match kind {
-                b'E' => _ = answered.statements.fetch_add(1, Ordering::SeqCst),
-                b'S' if asked.fetch_add(1, Ordering::SeqCst) == 0 => _ = answered.round_trips.fetch_add(1, Ordering::SeqCst),
+                b'E' => _ = seen.statements.fetch_add(1, Ordering::SeqCst),
+                b'S' if requested.fetch_add(1, Ordering::SeqCst) == 0 => _ = seen.round_trips.fetch_add(1, Ordering::SeqCst),
                 _ => {}
             }));
             tokio::spawn(forward(from_server, to_client, true, move |kind| {
