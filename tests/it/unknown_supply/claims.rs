@@ -178,7 +178,8 @@ impl<'w> Claims<'w> {
             [only] => Some(*only),
             _ => token,
         };
-        for line in text.lines() {
+        // The sentence about a rule states its limits, such as $0.
+        for line in text.lines().filter(|line| !line.starts_with("Notifies ")) {
             let mut subject = of_text.filter(|_| self.mentioned(line).len() < 2);
             for part in line.split([',', ';']) {
                 subject = self.mentioned(part).last().copied().or(subject);
