@@ -70,6 +70,11 @@ impl ConfigCheck<'_> {
         let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Disallowed).build();
         let fields: Vec<&str> = text.split_whitespace().collect();
         match parser.parse(text) {
+            // A field without any number never matches, and the search for a match would take minutes.
+            Ok(_) if fields.iter().any(|field| field.split(',').any(str::is_empty)) => {
+                let message = format!("`{name}`: {text:?} has an empty item in a list");
+                self.error(&node.location, message).help = Some("write one comma between two numbers".to_owned());
+            }
             Ok(cron) => {
                 // Any instant will do: a pattern without a match after one instant has none after any other.
                 let start = jiff::civil::date(2026, 1, 1).at(0, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
