@@ -203,6 +203,7 @@ fn mistakes_are_reported_with_location_and_suggestion() {
         ("a cron pattern with five fields", "[schedule]\nburn = \"*/5 * * * *\"\n"),
         ("a cron hour", "[schedule]\nburn = \"0 0 25 * * *\"\n"),
         ("a cron word", "[schedule]\nburn = \"0 0 0 * * FRY\"\nbuyback = \"of\"\n"),
+        ("a cron list with an empty item", "[schedule]\nburn = \", 20 */6 * * *\"\n"),
         ("a cron pattern that never matches", "[schedule]\nburn = \"0 0 9 31 2 *\"\n"),
         ("a cron pattern that is false", "[schedule]\nburn = false\n"),
         ("two emission endpoints", "[schedule]\ndaily_emission = \"0 0 3 * * *\"\nweekly_emission = \"0 0 4 * * 1\"\n"),
