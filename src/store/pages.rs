@@ -353,7 +353,7 @@ impl<'a> SummaryQuery<'a> {
     }
 }
 
-/// Returns the rows of tokens, in their order. Waits twice, regardless of their number: for the rows, and for the schedules of their cliffs.
+/// Returns the rows of tokens, in their order. Waits once for the rows, and once for each batch of schedules of their cliffs.
 fn summaries(from: &Transaction<'_>, tokens: &[i64], at: Timestamp) -> Result<Vec<TokenSummary>, StoreFault> {
     let windows = [supply_windows(at), supply_weeks(at, WEEKS)].concat();
     let queries = tokens.iter().map(|no| SummaryQuery::send(from, *no, at, &windows)).collect::<Result<Vec<_>, _>>()?;
@@ -361,11 +361,11 @@ fn summaries(from: &Transaction<'_>, tokens: &[i64], at: Timestamp) -> Result<Ve
     for SummaryQuery { no: number, token: known, next, unconfirmed, supply } in queries {
         let known = one_of(known.rows()?, |row| Ok((token(row, 0)?, row.get::<bool>(4)?)))?;
         let mut supply = supply.read(at, &windows)?;
-        for (query, is_next) in [(next, true), (unconfirmed, false)] {
-            let found = one_of(query.rows()?, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
-            cliffs.extend(found.map(|(scope, key)| (scope, key, (rows.len(), is_next))));
-        }
+        let found = [next, unconfirmed].map(|query| one_of(query.rows()?, |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?))));
         let Some((token, listed)) = known else { continue };
+        for (found, is_next) in found.into_iter().zip([true, false]) {
+            cliffs.extend(found?.map(|(scope, key)| (scope, key, (rows.len(), is_next))));
+        }
         let weeks = supply.windows.split_off(SUPPLY_WINDOWS.len());
         rows.push(TokenSummary { number, token, listed, next: None, unconfirmed: None, supply, weeks });
     }

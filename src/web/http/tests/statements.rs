@@ -128,7 +128,7 @@ async fn add(store: &Store, from: usize, to: usize) {
     }
 }
 
-/// Returns the least traffic of three requests. Other connections may send statements at the same time.
+/// Returns the least traffic of several requests. Other connections may send statements at the same time.
 async fn traffic(app: &TestServer, counts: &Counts, path: &str) -> Traffic {
     let mut least: Option<Traffic> = None;
     for _ in 0..4 {
