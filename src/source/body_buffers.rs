@@ -1,5 +1,5 @@
 //! Reuses the buffers of response bodies. Otherwise the kernel would map and clear new pages for each body, because the allocator
-//! returns large blocks at once.
+//! returns large blocks to it at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ impl BodyBuffers {
         idle.filter(|buffer| buffer.capacity() >= capacity).unwrap_or_else(|| Vec::with_capacity(capacity))
     }
 
-    /// Returns the buffers of pages that are no longer needed.
+    /// Keeps the buffers of pages that are no longer needed, for [`Self::take`].
     pub fn put(&self, pages: Vec<ResponsePage>) {
         for mut buffer in pages.into_iter().map(ResponsePage::into_body) {
             let mut idle = self.idle();

@@ -15,7 +15,7 @@ use model::Timestamp;
 /// The first line of the demo's config. A file without it belongs to the user and is not replaced.
 const CONFIG_MARK: &str = "# Config of the demo. It polls every few seconds; a real config polls every few hours.";
 
-/// The least time from the start to the digest is a minute less, because a digest has whole minutes.
+/// The time from the start of the demo to its digest, rounded down to a whole minute of the clock.
 pub(super) const DIGEST_AFTER: TimeDelta = TimeDelta::minutes(2);
 
 /// A rule with a longer lead time than usual, so that there are alerts on any day.

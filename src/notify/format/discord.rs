@@ -58,9 +58,9 @@ fn body(brief: &Brief<'_>) -> Value {
     let mut shown = cards.len();
     let description = match cards.as_slice() {
         [card] if brief.is_single() => {
-            let shown = brief.title(ShareStyle::Long, MAX_TITLE);
-            let title = if escape(&shown) == title(brief) { shown.as_str() } else { "" };
-            lines.extend(card.words_below(title).iter().map(|line| escape(line)));
+            let uncut = brief.title(ShareStyle::Long, MAX_TITLE);
+            let above = if escape(&uncut) == title(brief) { uncut.as_str() } else { "" };
+            lines.extend(card.words_below(above).iter().map(|line| escape(line)));
             // In angle brackets, a closing parenthesis in the URL does not end the link.
             let links = card.links();
             let links: Vec<String> =
