@@ -36,7 +36,10 @@ impl Rule {
             On::Change(resource, None) => format!("about each correction of {}", article(noun(resource))),
             On::Change(resource, Some(kind)) => format!("when {}", change(resource, kind)),
             On::Token => "about a token".to_owned(),
-            On::Portfolio => format!("about {} as a whole", phrase::list(&self.pools.iter().map(pool).collect::<Vec<_>>())),
+            On::Portfolio => {
+                let each = if self.pools.len() > 1 { "each of " } else { "" };
+                format!("about {each}{} as a whole", phrase::list(&self.pools.iter().map(pool).collect::<Vec<_>>()))
+            }
             On::Source => "about incidents of the source, a receiver, or the daemon".to_owned(),
         }
     }

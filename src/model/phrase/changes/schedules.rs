@@ -2,27 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tranches::{TrancheFacts, is_close, regular_interval, total};
+use super::tranches::{INTERVALS, MAX_UNEQUAL, TrancheFacts, is_close, regular_interval, total};
+use super::two_amounts;
 use crate::phrase::{UNKNOWN_AMOUNT, amount, count, day, instant, month};
 use crate::{AllocationSchedule, LinearSchedule, Precision, Timestamp, days};
 
-use super::two_amounts;
-
-/// The relative difference below which the tranches of an allocation have one size. Sources round each amount.
-const MAX_UNEQUAL: f64 = 1e-3;
-
 /// Stands for the schedule of an allocation that had no tranches before the change, or has none after it.
 const NONE: &str = "none";
-
-/// The adjective for a period of [`AllocationSchedule`]: `quarterly` for `quarter`.
-const ADJECTIVES: [(&str, &str); 6] = [
-    ("day", "daily"),
-    ("week", "weekly"),
-    ("month", "monthly"),
-    ("quarter", "quarterly"),
-    ("half-year", "half-yearly"),
-    ("year", "yearly"),
-];
 
 impl AllocationSchedule {
     /// Summarizes tranches of one allocation.
@@ -38,7 +24,7 @@ impl AllocationSchedule {
         let most = amounts.iter().copied().reduce(f64::max);
         let are_equal = least.zip(most).is_some_and(|(least, most)| is_close(least, most, MAX_UNEQUAL));
         let dates: Option<Vec<Timestamp>> = cliffs.keys().copied().collect();
-        let period = dates.as_deref().and_then(regular_interval).map(|(per, _)| per.trim_start_matches("per ").to_owned());
+        let period = dates.as_deref().and_then(regular_interval).map(|interval| interval.noun.to_owned());
         let precisions: BTreeSet<Precision> = tranches.iter().map(|tranche| tranche.precision).collect();
         Self {
             total: total(tranches),
@@ -128,8 +114,8 @@ fn schedule(of: &AllocationSchedule, total: &str, is_exact: bool) -> String {
 
 /// The cliffs of a schedule: `36 monthly tranches of 11.11M`, `6 tranches of 45.00K to 112.50K`.
 fn tranches(of: &AllocationSchedule) -> String {
-    let period = of.period.as_deref().and_then(|period| ADJECTIVES.iter().find(|(noun, _)| *noun == period));
-    let period = period.map(|(_, adjective)| format!("{adjective} ")).unwrap_or_default();
+    let interval = INTERVALS.iter().find(|interval| of.period.as_deref() == Some(interval.noun));
+    let period = interval.map(|interval| format!("{} ", interval.adjective)).unwrap_or_default();
     let sizes = match (of.each, of.least, of.most) {
         (Some(each), ..) => format!(" of {}", amount(each)),
         (None, Some(least), Some(most)) => {

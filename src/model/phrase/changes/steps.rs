@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::tranches::{TrancheFacts, TranchesChange, is_close, on, regular_interval};
+use super::tranches::{MAX_UNEQUAL, TrancheFacts, TranchesChange, is_close, on, regular_interval};
 use super::two_amounts;
-use crate::Precision;
-use crate::Timestamp;
 use crate::phrase::{count, day, month};
-
-/// The relative difference below which two amounts are equal. Sources round each amount.
-const MAX_UNEQUAL: f64 = 1e-3;
+use crate::{Precision, Timestamp};
 
 /// The number of changed amounts that a sentence names.
 const MAX_RUNS: usize = 3;
@@ -68,7 +64,7 @@ fn text(run: &[Step<'_>]) -> String {
     let (from, to) = two_amounts(first.from, first.to);
     let dates: Option<Vec<Timestamp>> = run.iter().map(|step| step.tranche.at).collect();
     match dates.as_deref().and_then(regular_interval) {
-        Some((per, _)) => format!("{to} instead of {from} {per}"),
+        Some(interval) => format!("{to} instead of {from} per {}", interval.noun),
         None => {
             format!("{to} instead of {from} on each of {} between {} and {}", count(run.len(), "date"), date(first), date(last))
         }

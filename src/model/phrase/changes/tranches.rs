@@ -16,6 +16,9 @@ const MONTH_DAYS: f64 = 30.436_875;
 /// The relative difference below which the totals of two schedules of an allocation are equal. Sources round the new amounts.
 pub const MAX_ROUNDING: f64 = 1e-4;
 
+/// The relative difference below which the amounts of two tranches are equal. Sources round each amount.
+pub(super) const MAX_UNEQUAL: f64 = 1e-3;
+
 /// Split and merged events that a sentence lists before it only counts them.
 const MAX_DATES: usize = 4;
 
@@ -544,8 +547,8 @@ fn cliff_pace(n: usize, cliffs: &BTreeMap<Option<Timestamp>, f64>) -> String {
     let first = cliffs.values().next().copied().unwrap_or(0.0);
     let are_equal = cliffs.values().all(|amount| is_close(*amount, first, 0.02));
     match interval {
-        Some((per, _)) if are_equal => format!("{} {per}", amount(first)),
-        Some((_, every)) => format!("in {n} unequal {every} cliffs"),
+        Some(interval) if are_equal => format!("{} per {}", amount(first), interval.noun),
+        Some(interval) => format!("in {n} unequal {} cliffs", interval.adjective),
         None if are_equal => format!("in {n} cliffs of {}", amount(first)),
         None => format!("in {n} unequal cliffs"),
     }
@@ -565,20 +568,37 @@ fn linear_pace(tokens: f64, over: TimeDelta) -> String {
     }
 }
 
-/// The regular interval of dates, as a rate and as an adjective: `per month`, `monthly`. `None` if the dates are irregular.
-pub(super) fn regular_interval(dates: &[Timestamp]) -> Option<(&'static str, &'static str)> {
-    const INTERVALS: [(&str, &str, i64, i64); 6] = [
-        ("per day", "daily", 1, 0),
-        ("per week", "weekly", 7, 1),
-        ("per month", "monthly", 30, 3),
-        ("per quarter", "quarterly", 91, 4),
-        ("per half-year", "half-yearly", 182, 5),
-        ("per year", "yearly", 365, 3),
-    ];
+/// A regular interval between dates.
+pub(super) struct DateInterval {
+    /// `month`, as in `per month`.
+    pub noun: &'static str,
+    /// `monthly`.
+    pub adjective: &'static str,
+    days: i64,
+    /// The days by which an interval may differ.
+    slack: i64,
+}
+
+const fn interval(noun: &'static str, adjective: &'static str, days: i64, slack: i64) -> DateInterval {
+    DateInterval { noun, adjective, days, slack }
+}
+
+pub(super) static INTERVALS: [DateInterval; 6] = [
+    interval("day", "daily", 1, 0),
+    interval("week", "weekly", 7, 1),
+    interval("month", "monthly", 30, 3),
+    interval("quarter", "quarterly", 91, 4),
+    interval("half-year", "half-yearly", 182, 5),
+    interval("year", "yearly", 365, 3),
+];
+
+/// The regular interval of dates. `None` if the dates are irregular.
+pub(super) fn regular_interval(dates: &[Timestamp]) -> Option<&'static DateInterval> {
     let gaps: Vec<TimeDelta> = dates.windows(2).map(|two| two[1] - two[0]).collect();
-    let is_about = |days: i64, slack: i64| gaps.iter().all(|gap| (*gap - TimeDelta::days(days)).abs() <= TimeDelta::days(slack));
-    let found = INTERVALS.into_iter().find(|(_, _, days, slack)| !gaps.is_empty() && is_about(*days, *slack))?;
-    Some((found.0, found.1))
+    let is_about = |DateInterval { days, slack, .. }: &DateInterval| {
+        gaps.iter().all(|gap| (*gap - TimeDelta::days(*days)).abs() <= TimeDelta::days(*slack))
+    };
+    INTERVALS.iter().find(|interval| !gaps.is_empty() && is_about(interval))
 }
 
 pub(super) fn is_close(a: f64, b: f64, tolerance: f64) -> bool {
