@@ -1,20 +1,24 @@
 //! Sentences about changes. The diff returns facts as [`ChangeClause`]s; [`summary`] writes the text that is stored with a change.
 
+mod dates;
 mod fields;
+mod pace;
 mod rewrites;
 mod schedules;
 mod steps;
 mod tranches;
 
+pub use dates::DateChange;
 pub use fields::field_words;
 pub use rewrites::AllocationRewrite;
 pub use schedules::schedule_change;
-pub use tranches::{DateChange, MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
+pub use tranches::{MAX_ROUNDING, ScheduleUnit, TrancheFacts, TranchesChange};
 
 use self::{
     fields::{field_change, field_label, field_value, is_label},
+    pace::is_close,
     rewrites::{rewritten, rewritten_allocations},
-    tranches::{are_linear, is_close},
+    tranches::are_linear,
 };
 use super::{UNKNOWN_AMOUNT, amount, count, day, grouped, list, name, names, one_line, plural, ratio, shift, shifts};
 use crate::{Change, ChangeKind, ChangeRow, FieldChange, Resource, ScheduleBrief, Timestamp};

@@ -1,6 +1,6 @@
 //! Sentences about rewritten schedules, in which too much changed to list it.
 
-use super::{tranches::is_close, two_amounts, two_or_unknown};
+use super::{pace::is_close, two_amounts, two_or_unknown};
 use crate::phrase::{count, day, name};
 use crate::{AllocationChange, AllocationSchedule, ScheduleBrief};
 

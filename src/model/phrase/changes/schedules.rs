@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tranches::{INTERVALS, MAX_UNEQUAL, TrancheFacts, is_close, regular_interval, total};
+use super::pace::{INTERVALS, is_close, regular_interval};
+use super::tranches::{MAX_UNEQUAL, TrancheFacts, total};
 use super::two_amounts;
 use crate::phrase::{UNKNOWN_AMOUNT, amount, count, day, instant, month};
 use crate::{AllocationSchedule, LinearSchedule, Precision, Timestamp, days};

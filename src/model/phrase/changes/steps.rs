@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::tranches::{MAX_UNEQUAL, TrancheFacts, TranchesChange, is_close, on, regular_interval};
+use super::pace::{is_close, regular_interval};
+use super::tranches::{MAX_UNEQUAL, TrancheFacts, TranchesChange, on};
 use super::two_amounts;
 use crate::phrase::{count, day, month};
 use crate::{Precision, Timestamp};
