@@ -20,7 +20,7 @@ pub(super) async fn run(accept: &AcceptArgs, invocation: &Invocation) -> anyhow:
     let (config, _) = invocation.load_sections(&["store"])?;
     let store = invocation.open(&config, Access::Write).await?;
     let token = find(&accept.token, &store).await?;
-    let count = store.accept_held(token.clone()).await?;
+    let count = store.accept_held(token.clone(), invocation.clock.now()).await?;
     store.close().await?;
     let token = harmless(token.as_str());
     if count == 0 {

@@ -47,7 +47,7 @@ pub(super) async fn run(command: &AccessCommand, invocation: &Invocation) -> any
     let exit = match command {
         AccessCommand::Add { name, role } => add(name, *role, &store, invocation).await,
         AccessCommand::List => list(&store, invocation).await,
-        AccessCommand::Revoke { name } => revoke(name, &store).await,
+        AccessCommand::Revoke { name } => revoke(name, &store, invocation).await,
     };
     store.close().await?;
     exit
@@ -86,8 +86,8 @@ async fn list(store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn revoke(name: &str, store: &Store) -> anyhow::Result<Exit> {
-    if store.revoke_access_key(name.to_owned()).await? {
+async fn revoke(name: &str, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
+    if store.revoke_access_key(name.to_owned(), invocation.clock.now()).await? {
         anstream::eprintln!("access key {:?} revoked; requests with it are rejected from now on", harmless(name));
         return Ok(Exit::Done);
     }

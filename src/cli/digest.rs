@@ -38,7 +38,7 @@ pub(super) fn listing(digests: &[DigestView]) -> Listing<'_, DigestView> {
     Listing::of(digests)
         .left_column("Digest", "receiver", |digest| Cell::text(&digest.receiver))
         .left_column("Schedule", "when", |digest| Cell::text(&digest.when))
-        .left_column("Last sent", "lastAt", |digest| Cell::time(digest.last_at))
+        .left_column("Last sent", "sentAt", |digest| Cell::time(digest.sent_at))
         .left_column("Next", "nextAt", |digest| Cell::time(digest.next_at))
         .right_column("Recipients", "recipients", |digest| {
             Cell::text(if digest.recipients > 0 { digest.recipients.to_string() } else { String::new() })
@@ -53,7 +53,7 @@ pub(super) async fn run(command: &DigestCommand, invocation: &Invocation) -> any
     let exit = match command {
         DigestCommand::List => list(&config, &store, invocation).await,
         DigestCommand::Stop { receiver, address } => stop(receiver, address, &config, &store, invocation).await,
-        DigestCommand::Resume { receiver, address } => resume(receiver, address, &store).await,
+        DigestCommand::Resume { receiver, address } => resume(receiver, address, &store, invocation).await,
     };
     store.close().await?;
     exit
@@ -96,9 +96,9 @@ async fn stop(receiver: &str, address: &str, config: &Config, store: &Store, inv
     Ok(Exit::Done)
 }
 
-async fn resume(receiver: &str, address: &str, store: &Store) -> anyhow::Result<Exit> {
+async fn resume(receiver: &str, address: &str, store: &Store, invocation: &Invocation) -> anyhow::Result<Exit> {
     let address = plain_address(address);
-    if store.opt_in(ReceiverName::from(receiver), address.clone()).await? {
+    if store.opt_in(ReceiverName::from(receiver), address.clone(), invocation.clock.now()).await? {
         anstream::eprintln!("{} gets digests again, starting with the next one", harmless(&address));
         return Ok(Exit::Done);
     }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{args::OutputFormat, exit::AlreadyPrinted};
+use super::{args::OutputFormat, exit::AlreadyPrinted, parse::author};
 use daemon::config::{self as load, Environment, Loaded};
 use daemon::database_url::database_of;
 use engine::pipeline::ActiveRules;
 use engine::route::{RouteTree, Sections};
 use model::config::{Config, WatchSettings};
-use model::{Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic, phrase};
+use model::text::harmless;
+use model::{Actor, ActorSource, Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic, phrase};
 use rules::{RuleFiles, RuleSet, Surroundings};
 use store::{Access, ErrorKind, Store};
 
@@ -66,13 +67,15 @@ impl Invocation {
         self.load()
     }
 
-    /// Opens the database of the config with read access, or next to a running daemon.
+    /// Opens the database of the config with read access, or next to a running daemon. Actions are recorded with the user account.
     pub async fn open(&self, config: &Config, access: Access) -> anyhow::Result<Store> {
         if access != Access::Read {
             self.need_commit_for_live_database(config).await?;
         }
         let place = database_of(&config.store)?;
-        Ok(Store::open_in(place, access, self.clock.now()).await?)
+        let store = Store::open_in(place, access, self.clock.now()).await?;
+        let user = author(&std::env::var("USER").unwrap_or_default());
+        Ok(store.acting_as(Actor { name: harmless(&user), via: ActorSource::Command }))
     }
 
     /// Fails if an assumed time would be written to a database that was used at the real time. What was evaluated at a later time is

@@ -17,8 +17,8 @@ use engine::digest_schedule::DigestPlan;
 use engine::pipeline::{ActiveRules, DispatchPolicy};
 use engine::replay;
 use model::{
-    DeliveryId, DeliveryState, DueDelivery, Notification, NotificationId, OutboxDetail, OutboxFilter, ReceiverName,
-    ReplayRequest, ReplayState, Timestamp, Watch, closest,
+    DeliveryId, DeliveryState, DueDelivery, EventType, LoggedAction, Notification, NotificationId, OutboxDetail, OutboxFilter,
+    ReceiverName, ReplayRequest, ReplayState, Timestamp, Watch, closest,
     config::{Config, ReceiverSettings},
     phrase::{self, instant},
     text::harmless,
@@ -126,6 +126,8 @@ pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow:
         Ok(None) => {
             let store = invocation.open(&config, Access::Write).await?;
             anstream::eprintln!("a daemon is running, so it sends the message");
+            let action = LoggedAction::new(receiver.as_str(), None);
+            store.log_action(EventType::TestRequested, action, invocation.clock.now()).await?;
             let notice = enqueue(&store, &receiver, &message, invocation).await?;
             let detail = wait_for(&store, &receiver, &notice).await?;
             (store, detail)

@@ -64,6 +64,7 @@ impl Dispatcher {
             if let DigestAction::Due { since, slot } = action
                 && self.has_recipients(live, &plan.receiver).await?
             {
+                commit.jobs.push((digest::created_name(&plan.receiver), slot));
                 commit.notifications = vec![
                     read_digest(&self.store, (&live.watch, &live.active), plan, since, slot, now)
                         .await?

@@ -45,6 +45,15 @@ pub fn job_name(receiver: &ReceiverName) -> String {
     format!("{JOB_PREFIX}{receiver}")
 }
 
+/// The prefix of the job names that store when digests were last created. A slot without recipients creates none, and neither does the one
+/// that is stored when a digest is set up.
+pub const CREATED_PREFIX: &str = "digest-created/";
+
+/// Returns the job name that stores when the digest of a receiver was last created.
+pub fn created_name(receiver: &ReceiverName) -> String {
+    format!("{CREATED_PREFIX}{receiver}")
+}
+
 /// The content of a digest. Its JSON is the `record` of the notification's body.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

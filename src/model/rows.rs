@@ -20,14 +20,15 @@ mod supply;
 mod upcoming;
 
 pub use self::action::{
-    AccessKey, AccessRole, ActionOutcome, KeyedOutcome, KeyedRequest, KnownRequest, StoredResponse, UserAction,
+    AccessKey, AccessRole, ActionOutcome, Actor, ActorSource, AuditFilter, AuditRow, KeyedOutcome, KeyedRequest, KnownRequest,
+    StoredResponse, UserAction,
 };
 pub use self::commit::{Commit, CommitResult, FeedUpdate, PollEntry, PollEntryOutcome, PruneResult, Put};
 pub use self::counts::{DomainGauges, EndpointStat, PeriodReads, ReceiverCounts, StoreCounts, StoreGauges};
 pub use self::credit::{Charge, CreditState, LimitProbe, PastPeriod, Reservation, SettledRequest};
 pub use self::event_log::{
     AcknowledgedAlert, DecidedNotification, EndedDelivery, EventBody, EventCursorProblem, EventLogFilter, EventLogPage,
-    EventLogRange, EventType, LoggedAlert, LoggedEvent, LoggedReload, LoggedSilence,
+    EventLogRange, EventType, LoggedAction, LoggedAlert, LoggedEvent, LoggedReload, LoggedSilence,
 };
 pub use self::month::{LinearBand, MonthFilter, MonthUnlock, UnlockDay, UnlockMonth, UnlockOrder};
 pub use self::notification::{

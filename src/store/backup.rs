@@ -21,10 +21,10 @@ impl Store {
     /// Fails if the target is rejected, cannot be written, or the database is damaged.
     pub async fn backup(&self, to: PathBuf, overwrite: bool) -> Result<(), StoreError> {
         let doing = "back up the database";
-        if self.0.is_on_server {
+        if self.handle.is_on_server {
             return Err(rejected(&to, "the database is on a server; use `pg_dump` instead"));
         }
-        let path = self.0.path.clone();
+        let path = self.handle.path.clone();
         let task = tokio::task::spawn_blocking(move || backup(&path, &to, overwrite).map_err(|fault| fault.during(doing, &path)));
         task.await.map_err(|_| StoreError::closed(doing))?
     }
@@ -37,11 +37,11 @@ impl Store {
     /// Fails with [`ErrorKind::Damaged`] if a page is damaged, or if the file cannot be read.
     pub async fn integrity_check(&self) -> Result<(), StoreError> {
         let doing = "check the database";
-        if self.0.is_on_server {
+        if self.handle.is_on_server {
             // The server checks its own pages, with checksums if they are enabled.
             return Ok(());
         }
-        let handle = self.0.clone();
+        let handle = self.handle.clone();
         let task = tokio::task::spawn_blocking(move || {
             let read_pages = || -> Result<(), StoreFault> {
                 let connection = open_read_only(&handle.path)?;

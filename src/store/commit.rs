@@ -41,7 +41,7 @@ impl Store {
 
     /// Returns where new notifications are stored.
     pub(super) fn notification_target(&self) -> NotificationTarget {
-        if self.0.is_dispatched.load(Ordering::SeqCst) { NotificationTarget::Dispatcher } else { NotificationTarget::Outbox }
+        if self.handle.is_dispatched.load(Ordering::SeqCst) { NotificationTarget::Dispatcher } else { NotificationTarget::Outbox }
     }
 }
 

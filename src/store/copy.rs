@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 32] = [
+const TABLES: [&str; 33] = [
     META,
     "token",
     "feed",
@@ -57,6 +57,7 @@ const TABLES: [&str; 32] = [
     "deleted_deliveries",
     "keyed_request",
     "access_key",
+    "audit",
 ];
 
 const META: &str = "meta";
@@ -73,7 +74,8 @@ pub(super) const MACHINE_KEYS: &str = "'clock', 'instances'";
 const PERMANENT_NUMBERS: [&str; 4] = ["change", "poll", "delivery", "pending_notification"];
 
 /// Tables whose row numbers are internal.
-const INTERNAL_NUMBERS: [&str; 7] = ["token", "feed", "record", "schedule_version", "record_version", "attempt", "keyed_request"];
+const INTERNAL_NUMBERS: [&str; 8] =
+    ["token", "feed", "record", "schedule_version", "record_version", "attempt", "keyed_request", "audit"];
 
 /// A batch ends at this many rows or bytes.
 const BATCH_ROWS: usize = 1000;

@@ -19,7 +19,7 @@ const MAX_COUNTED_CREDITS: u64 = 100_000;
 impl Store {
     /// Counts tokens, records, alerts, deliveries, and feeds with problems, and returns the size of the database in bytes.
     pub async fn counts(&self) -> Result<StoreCounts, StoreError> {
-        let path = self.0.path.clone();
+        let path = self.handle.path.clone();
         let counting = move |from: &Transaction<'_>| {
             let mut counts = counts(from)?;
             counts.database_bytes = database_bytes(from, &path)?;

@@ -3,14 +3,15 @@
 use rusqlite::params;
 use std::cmp::Ordering;
 
+use super::audit::log_action;
 use super::codec::{Millis, all, all_of, all_readable, from_json, one, one_of, small, time, word};
 use super::error::StoreFault;
 use super::rows::{ALERT_COLUMNS, FEED_COLUMNS, alert, feed_state, token, tracked};
 use super::sql::{Engine, PendingQuery, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
-    Alert, Endpoint, FeedId, FeedState, FeedUpdate, LinearReads, ListedMethod, PlanToken, PlanTokens, Resource, RuleId,
-    Timestamp, Token, TokenId, TokenSnapshot, Tracked, UnreadableToken, wire::InvestorItem,
+    Alert, Endpoint, EventType, FeedId, FeedState, FeedUpdate, LinearReads, ListedMethod, LoggedAction, PlanToken, PlanTokens,
+    Resource, RuleId, Timestamp, Token, TokenId, TokenSnapshot, Tracked, UnreadableToken, wire::InvestorItem,
 };
 
 impl Store {
@@ -94,8 +95,8 @@ impl Store {
     }
 
     /// Accepts the held responses of a token, starting with the next poll. Returns the number of feeds.
-    pub async fn accept_held(&self, token: TokenId) -> Result<usize, StoreError> {
-        self.act("accept held responses", move |to| accept_held(to, &token)).await
+    pub async fn accept_held(&self, token: TokenId, now: Timestamp) -> Result<usize, StoreError> {
+        self.act("accept held responses", move |to| accept_held(to, &token, now)).await
     }
 
     /// Returns the texts of the last valid rule files, as stored by [`save_good_rules`](Self::save_good_rules).
@@ -407,10 +408,15 @@ pub(super) fn job_slots(from: &Transaction<'_>) -> Result<Vec<(String, Timestamp
     })
 }
 
-pub(super) fn accept_held(to: &Transaction<'_>, token: &TokenId) -> Result<usize, StoreFault> {
+pub(super) fn accept_held(to: &Transaction<'_>, token: &TokenId, now: Timestamp) -> Result<usize, StoreFault> {
     let sql =
         "UPDATE feed SET hold_accepted = 1 WHERE held_since IS NOT NULL AND token_no = (SELECT no FROM token WHERE id = ?1)";
-    Ok(to.prepare_cached(sql)?.execute_counted([token.as_str()])?)
+    let accepted = to.prepare_cached(sql)?.execute_counted([token.as_str()])?;
+    if accepted > 0 {
+        let action = LoggedAction::new(token.as_str(), None);
+        log_action(to, EventType::ResponseAccepted, Some(token), &action, now)?;
+    }
+    Ok(accepted)
 }
 
 fn good_rules(from: &Transaction<'_>) -> Result<Option<String>, StoreFault> {

@@ -132,8 +132,17 @@ pub(super) fn log_notification(to: &Transaction<'_>, at: Timestamp, notification
 
 /// Adds the end of a delivery. Does nothing if it has not ended.
 pub(super) fn log_delivery(to: &Transaction<'_>, at: Timestamp, ended: &EndedDelivery) -> Result<(), StoreFault> {
-    let Some(kind) = EventType::of_delivery(ended.state) else { return Ok(()) };
-    log_event(to, at, &NewEvent { body: Some(facts(ended)?), ..NewEvent::of(kind, ended.delivery.to_string()) })
+    EventType::of_delivery(ended.state).map_or(Ok(()), |kind| log_delivery_event(to, at, kind, ended))
+}
+
+/// Adds an event of a delivery.
+pub(super) fn log_delivery_event(
+    to: &Transaction<'_>,
+    at: Timestamp,
+    kind: EventType,
+    delivery: &EndedDelivery,
+) -> Result<(), StoreFault> {
+    log_event(to, at, &NewEvent { body: Some(facts(delivery)?), ..NewEvent::of(kind, delivery.delivery.to_string()) })
 }
 
 /// Adds an acknowledgement or its removal.

@@ -131,7 +131,7 @@ impl Store {
     /// migrated the database: this instance is not active then.
     pub async fn maintain_lease(&self, instance: &str) -> Result<LeaseStatus, StoreError> {
         let doing = "renew the lease";
-        let Some(keeper) = &self.0.lease else { return Ok(LeaseStatus::Active) };
+        let Some(keeper) = &self.handle.lease else { return Ok(LeaseStatus::Active) };
         let (keeper, instance) = (keeper.clone(), instance.to_owned());
         let maintain =
             move || keeper.maintain(&instance).map_err(|error| StoreFault::from(error).during(doing, keeper.place.name()));
@@ -140,11 +140,11 @@ impl Store {
 
     /// Returns whether this instance is active, to its knowledge, without a query.
     pub fn is_active(&self) -> bool {
-        self.0.lease.as_ref().is_none_or(|keeper| keeper.is_held())
+        self.handle.lease.as_ref().is_none_or(|keeper| keeper.is_held())
     }
 
     /// Returns whether several instances can share this database.
     pub fn is_shared(&self) -> bool {
-        self.0.lease.is_some()
+        self.handle.lease.is_some()
     }
 }

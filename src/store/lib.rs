@@ -40,6 +40,7 @@
 mod access_keys;
 mod ahead;
 mod alerts;
+mod audit;
 mod backup;
 mod calendar_linear;
 mod calendar_rows;
@@ -118,7 +119,7 @@ pub use sql::postgres::schema::DatabaseServer;
 pub use sql::postgres::url::{PostgresUrl, PostgresUrlError};
 use writer::Writer;
 
-use model::Timestamp;
+use model::{Actor, Timestamp};
 
 #[derive(Clone, Debug)]
 pub struct Opening {
@@ -145,7 +146,12 @@ pub enum Access {
 /// Times are stored in whole milliseconds, the resolution of [`model::clock::Clock`]. Records and changes keep the
 /// source's data unchanged.
 #[derive(Clone, Debug)]
-pub struct Store(Arc<StoreHandle>, ReaderKind);
+pub struct Store {
+    handle: Arc<StoreHandle>,
+    readers: ReaderKind,
+    /// The author of the actions of this handle. `None` if the daemon itself acts.
+    actor: Option<Arc<Actor>>,
+}
 
 struct StoreHandle {
     path: Arc<Path>,
@@ -198,7 +204,7 @@ impl Store {
             let readers = opened.readers;
             let (is_dispatched, check) = (AtomicBool::new(false), Mutex::new(None));
             let handle = StoreHandle { path, opened_at: now, writer, readers, is_on_server, lease, is_dispatched, check };
-            Ok(Store(Arc::new(handle), ReaderKind::Daemon))
+            Ok(Store { handle: Arc::new(handle), readers: ReaderKind::Daemon, actor: None })
         });
         task.await.map_err(|_| StoreError::closed(doing))?
     }
@@ -209,40 +215,41 @@ impl Store {
     ///
     /// Fails if the WAL cannot be checkpointed; no data is lost.
     pub async fn close(&self) -> Result<(), StoreError> {
-        if let Some(check) = self.0.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(check) = self.handle.check.lock().unwrap_or_else(PoisonError::into_inner).take() {
             check.interrupt();
         }
-        self.0.readers.close().await;
-        let closed = match &self.0.writer {
+        self.handle.readers.close().await;
+        let closed = match &self.handle.writer {
             Some(writer) => writer.close().await,
             None => Ok(()),
         };
         // Last, because queued writes need the lease.
-        if let Some(lease) = &self.0.lease {
+        if let Some(lease) = &self.handle.lease {
             lease.release().await;
         }
         closed
     }
 
     pub fn path(&self) -> &Path {
-        &self.0.path
+        &self.handle.path
     }
 
     /// Returns a handle whose reads use the connections of the web pages, and never those of the daemon.
     #[must_use]
     pub fn for_pages(&self) -> Self {
-        Self(self.0.clone(), ReaderKind::Pages)
+        Self { readers: ReaderKind::Pages, ..self.clone() }
     }
 
     /// Like [`Self::for_pages`], for reads that take long or return much: one runs at a time.
     #[must_use]
     pub fn for_heavy_pages(&self) -> Self {
-        Self(self.0.clone(), ReaderKind::HeavyPages)
+        Self { readers: ReaderKind::HeavyPages, ..self.clone() }
     }
 
     fn writer(&self, doing: &'static str) -> Result<&Writer, StoreError> {
-        let rejected = || StoreError::new(ErrorKind::ReadOnly, doing, &self.0.path, "the database was opened for reading only");
-        self.0.writer.as_ref().ok_or_else(rejected)
+        let rejected =
+            || StoreError::new(ErrorKind::ReadOnly, doing, &self.handle.path, "the database was opened for reading only");
+        self.handle.writer.as_ref().ok_or_else(rejected)
     }
 
     /// Runs `run` in one transaction, which is rolled back if it fails. Only the active instance may write.
@@ -261,7 +268,14 @@ impl Store {
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.writer(doing)?.transact(doing, false, run).await
+        let Some(actor) = self.actor.clone() else { return self.writer(doing)?.transact(doing, false, run).await };
+        let run_and_record = move |to: &Transaction<'_>| {
+            let newest = audit::newest_event(to)?;
+            let done = run(to)?;
+            audit::record(to, &actor, newest)?;
+            Ok(done)
+        };
+        self.writer(doing)?.transact(doing, false, run_and_record).await
     }
 
     /// Like [`Self::read`], but fails unless this instance is active in that transaction.
@@ -270,7 +284,7 @@ impl Store {
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.readers.of(self.1).run(doing, true, run).await
+        self.handle.readers.of(self.readers).run(doing, true, run).await
     }
 
     /// Runs `run` in one read transaction, which is interrupted if the caller is dropped.
@@ -279,6 +293,6 @@ impl Store {
         doing: &'static str,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.0.readers.of(self.1).run(doing, false, run).await
+        self.handle.readers.of(self.readers).run(doing, false, run).await
     }
 }

@@ -17,7 +17,7 @@ const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
 impl Store {
     /// Returns the size limit of a list in bytes. Commands have none.
     pub(super) fn max_list_bytes(&self) -> usize {
-        if self.1 == ReaderKind::Daemon { usize::MAX } else { MAX_LIST_BYTES }
+        if self.readers == ReaderKind::Daemon { usize::MAX } else { MAX_LIST_BYTES }
     }
 }
 

@@ -2,11 +2,12 @@
 
 use rusqlite::params;
 
+use super::audit::log_action;
 use super::codec::{Millis, all, one, word};
 use super::error::StoreFault;
 use super::sql::Transaction;
 use super::{Store, StoreError};
-use model::{LinkKey, OptOut, OptOutSource, ReceiverName};
+use model::{EventType, LinkKey, LoggedAction, OptOut, OptOutSource, ReceiverName, Timestamp};
 
 impl Store {
     /// Returns the opt-outs of `receiver`, or of all receivers.
@@ -20,8 +21,8 @@ impl Store {
     }
 
     /// Removes an opt-out. Returns whether there was one.
-    pub async fn opt_in(&self, receiver: ReceiverName, address: String) -> Result<bool, StoreError> {
-        self.act("remove an opt-out", move |to| opt_in(to, &receiver, &address)).await
+    pub async fn opt_in(&self, receiver: ReceiverName, address: String, now: Timestamp) -> Result<bool, StoreError> {
+        self.act("remove an opt-out", move |to| opt_in(to, &receiver, &address, now)).await
     }
 
     /// Returns the key that signs digest links, or `None` before the first digest.
@@ -58,12 +59,22 @@ fn opt_out(to: &Transaction<'_>, request: &OptOut) -> Result<bool, StoreFault> {
     let OptOut { receiver, address, at, via } = request;
     let mut statement =
         to.prepare_cached("INSERT INTO opt_out (receiver, address, at, via) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?;
-    Ok(statement.execute_counted(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0)
+    let is_new = statement.execute_counted(params![receiver.as_str(), address, Millis(*at), via.as_str()])? > 0;
+    if is_new {
+        let action = LoggedAction::new(receiver.as_str(), Some(address.clone()));
+        log_action(to, EventType::DigestStopped, None, &action, *at)?;
+    }
+    Ok(is_new)
 }
 
-fn opt_in(to: &Transaction<'_>, receiver: &ReceiverName, address: &str) -> Result<bool, StoreFault> {
+fn opt_in(to: &Transaction<'_>, receiver: &ReceiverName, address: &str, now: Timestamp) -> Result<bool, StoreFault> {
     let mut statement = to.prepare_cached("DELETE FROM opt_out WHERE receiver = ?1 AND address = ?2")?;
-    Ok(statement.execute_counted(params![receiver.as_str(), address])? > 0)
+    let was_stopped = statement.execute_counted(params![receiver.as_str(), address])? > 0;
+    if was_stopped {
+        let action = LoggedAction::new(receiver.as_str(), Some(address.to_owned()));
+        log_action(to, EventType::DigestResumed, None, &action, now)?;
+    }
+    Ok(was_stopped)
 }
 
 fn link_key(from: &Transaction<'_>) -> Result<Option<LinkKey>, StoreFault> {

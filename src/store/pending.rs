@@ -30,7 +30,7 @@ impl Store {
     /// Makes new notifications wait for [`Self::dispatch`], which groups or suppresses them. Without this call, each
     /// notification goes directly into the outbox.
     pub fn await_dispatch(&self) {
-        self.0.is_dispatched.store(true, Ordering::SeqCst);
+        self.handle.is_dispatched.store(true, Ordering::SeqCst);
     }
 
     /// Runs one dispatch pass: applies `decide` to all pending notifications and writes the result, in one transaction.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use rusqlite::params;
 
+use super::audit::MIN_AUDIT_RETENTION;
 use super::codec::{Millis, all, counted, one};
 use super::error::StoreFault;
 use super::outbox::{count_deleted, delete_old_counts};
@@ -29,7 +30,11 @@ impl Store {
         let ago = |span: Duration| TimeDelta::from_std(span).ok().and_then(|span| now.checked_sub_signed(span));
         let mut pruned = PruneResult::default();
         for target in PruneTarget::ALL {
-            let span = if target == PruneTarget::Polls { poll_log_retention } else { retention };
+            let span = match target {
+                PruneTarget::Polls => poll_log_retention,
+                PruneTarget::Audit => retention.max(MIN_AUDIT_RETENTION.to_std().unwrap_or_default()),
+                _ => retention,
+            };
             // A retention that exceeds the representable time keeps everything.
             let Some(before) = ago(span) else { continue };
             let taken = match target {
@@ -37,7 +42,9 @@ impl Store {
                 PruneTarget::Changes => &mut pruned.changes,
                 PruneTarget::Events => &mut pruned.events,
                 PruneTarget::Versions | PruneTarget::Schedules => &mut pruned.versions,
-                PruneTarget::Silences | PruneTarget::Groups | PruneTarget::DeletedDeliveries => &mut pruned.logs,
+                PruneTarget::Silences | PruneTarget::Groups | PruneTarget::DeletedDeliveries | PruneTarget::Audit => {
+                    &mut pruned.logs
+                }
                 PruneTarget::Alerts => &mut pruned.alerts,
                 PruneTarget::OrphanNotifications => &mut pruned.notifications,
             };
@@ -74,10 +81,12 @@ enum PruneTarget {
     Silences,
     Groups,
     DeletedDeliveries,
+    /// Actions of users.
+    Audit,
 }
 
 impl PruneTarget {
-    const ALL: [PruneTarget; 10] = [
+    const ALL: [PruneTarget; 11] = [
         PruneTarget::Events,
         PruneTarget::Polls,
         PruneTarget::Changes,
@@ -88,6 +97,7 @@ impl PruneTarget {
         PruneTarget::Silences,
         PruneTarget::Groups,
         PruneTarget::DeletedDeliveries,
+        PruneTarget::Audit,
     ];
 }
 
@@ -100,6 +110,7 @@ fn batch(to: &Transaction<'_>, target: PruneTarget, before: Timestamp) -> Result
             "DELETE FROM record_version WHERE no IN (SELECT no FROM record_version WHERE replaced_at < ?1 LIMIT ?2)"
         }
         PruneTarget::Silences => "DELETE FROM silence WHERE id IN (SELECT id FROM silence WHERE ends_at < ?1 LIMIT ?2)",
+        PruneTarget::Audit => "DELETE FROM audit WHERE no IN (SELECT no FROM audit WHERE at < ?1 LIMIT ?2)",
         // Keep groups that contain a firing alert.
         PruneTarget::Groups => {
             "DELETE FROM notification_group WHERE (receiver, key) IN (SELECT receiver, key FROM notification_group g WHERE notified_at < ?1 AND NOT EXISTS (

@@ -12,7 +12,7 @@ use super::sql::Transaction;
 use super::{Store, StoreError, cycle, opt_out};
 use model::{
     AlertId, DeliveryId, NotificationFilter, NotificationId, NotificationKind, NotificationOverview, NotificationRole,
-    NotificationState, NotificationStatus, ReceiverName, ReceiverStatus, SuppressedCount, Timestamp, cut_summary,
+    NotificationState, NotificationStatus, ReceiverName, ReceiverStatus, SuppressedCount, Timestamp, cut_summary, digest,
 };
 
 impl Store {
@@ -30,14 +30,21 @@ impl Store {
     /// notifications. `since` is the start of the `lately` counts.
     pub async fn notification_overview(&self, now: Timestamp, since: Timestamp) -> Result<NotificationOverview, StoreError> {
         let read = move |from: &Transaction<'_>| {
-            let mut digests = cycle::job_slots(from)?;
-            digests.retain(|(name, _)| name.starts_with(model::digest::JOB_PREFIX));
+            let (mut digests, mut created_digests) = (Vec::new(), Vec::new());
+            for (name, slot) in cycle::job_slots(from)? {
+                if name.starts_with(digest::JOB_PREFIX) {
+                    digests.push((name, slot));
+                } else if name.starts_with(digest::CREATED_PREFIX) {
+                    created_digests.push((name, slot));
+                }
+            }
             Ok(NotificationOverview {
                 silences: silences(from, Some(now))?,
                 acks: acks(from)?,
                 held: suppressed_counts(from, since)?,
                 opt_outs: opt_out::opt_outs(from, None)?,
                 digests,
+                created_digests,
             })
         };
         self.read("read the suppressors of notifications", read).await

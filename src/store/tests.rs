@@ -1,4 +1,5 @@
 mod alerts;
+mod audit;
 mod calendar;
 mod clock;
 mod commit;

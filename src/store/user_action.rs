@@ -56,7 +56,7 @@ fn perform(to: &Transaction<'_>, action: UserAction, now: Timestamp) -> Result<A
         UserAction::RetryDelivery(id) => delivery_outcome(to, id, retry(to, &[id], now)?),
         UserAction::DropDelivery(id) => delivery_outcome(to, id, drop_deliveries(to, &[id], now)?),
         UserAction::AcceptHeld(token) => {
-            Ok(if accept_held(to, &token)? > 0 { ActionOutcome::Done } else { ActionOutcome::NothingHeld })
+            Ok(if accept_held(to, &token, now)? > 0 { ActionOutcome::Done } else { ActionOutcome::NothingHeld })
         }
     }
 }

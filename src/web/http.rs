@@ -48,7 +48,7 @@ use tower_http::{
     set_header::SetResponseHeaderLayer, timeout::TimeoutLayer,
 };
 
-use access::AccessState;
+use access::{AccessState, proxy::TrustedProxies};
 pub use access::{key_hash as access_key_hash, random_secret as fresh_token};
 use api::event_log::MAX_WAIT;
 pub use api::tokens::token_details;
@@ -80,6 +80,8 @@ const MAX_REQUEST_BYTES: usize = 128 * 1024;
 pub(crate) struct HttpDeps {
     pub app: AppHandle,
     pub access: Arc<AccessState>,
+    /// The reverse proxies that may name users. `None` if there are none.
+    pub proxies: Option<Arc<TrustedProxies>>,
     /// Allows one trial at a time.
     pub playground: Playground,
     pub updates: Updates,
@@ -102,6 +104,7 @@ pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> 
             event_watch: EventWatch::start(app.store.clone(), stop.clone()),
             overview: OverviewCache::default(),
             access: Arc::default(),
+            proxies: TrustedProxies::of(&app.live.load().config.http).map(Arc::new),
             playground: Playground::default(),
             limits: RequestLimits::default(),
             app,

@@ -10,6 +10,7 @@
 pub mod alerted_unlock;
 pub mod asset;
 pub mod atom;
+pub mod audit;
 pub mod calendar;
 pub mod change;
 pub mod changes;

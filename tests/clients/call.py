@@ -129,6 +129,8 @@ def check_daemon():
     for name in ("retry_delivery", "drop_delivery"):
         assert call(name, id=sent.id, status=409).code == "wrong_state"
     assert call("accept_held", id=tokens[0].id, status=409).code == "nothing_held"
+    made_by = call("list_actions", type_=["silence.created"])
+    assert made_by and made_by[0].subject and str(made_by[0].via) == "token", made_by
     # The same key has one effect.
     key = "5f0c6a52-9a4e-4f06-b1f6-5a7b1f9d0c11"
     first, second = (call("make_silence", body=wanted, idempotency_key=key, status=201) for _ in range(2))

@@ -461,7 +461,7 @@ async fn mass_removal_is_released_after_a_day_or_by_an_operator() {
     app.edit(few);
     app.at("2026-03-01T06:00:00Z");
     assert_eq!(app.tick_and_deliver().await.len(), 1, "the source is reported");
-    let accepted = app.app().store().accept_held("alpha".into()).await.expect("written");
+    let accepted = app.app().store().accept_held("alpha".into(), app.clock.now()).await.expect("written");
     assert_eq!(accepted, 1);
     app.at("2026-03-01T12:00:00Z");
     let notified = app.tick_and_deliver().await;

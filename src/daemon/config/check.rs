@@ -90,6 +90,7 @@ impl ConfigCheck<'_> {
         self.source_addresses(root);
         self.one_emission(root);
         self.list_for_patterns(root);
+        self.proxies(root);
         self.open_mirror(root);
     }
 

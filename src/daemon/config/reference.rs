@@ -90,6 +90,7 @@ fn accepted(kind: ValueKind) -> String {
         ValueKind::Groups => "table of lists of slugs and globs".to_owned(),
         ValueKind::Positions => "table of amounts by slug or ticker".to_owned(),
         ValueKind::Networks => "list of networks (CIDR)".to_owned(),
+        ValueKind::HeaderName => "name of a header".to_owned(),
         ValueKind::Origins => "list of origins".to_owned(),
         ValueKind::Matchers => "list of matchers".to_owned(),
         ValueKind::Names => "list of names".to_owned(),

@@ -469,11 +469,19 @@ async fn digest_is_created_while_a_recipient_is_subscribed() {
         dispatcher.dispatch(day(n) + after_eight).await.expect("a dispatch");
         store.outbox(model::rows::OutboxFilter { limit: 99, ..Default::default() }).await.expect("read").len()
     };
+    let created_at = async || {
+        let created = store.notification_overview(day(3), day(3)).await.expect("read").created_digests;
+        created.into_iter().map(|(_, slot)| slot).max()
+    };
+    assert_eq!(created_at().await, None, "a digest that was only set up");
     store.opt_out(opt_out("desk@example.com")).await.expect("written");
     assert_eq!(deliveries_after(0).await, 1, "one recipient is subscribed");
+    let first = created_at().await;
+    assert!(first.is_some_and(|slot| slot >= day(0)), "{first:?}");
     store.opt_out(opt_out("risk@example.com")).await.expect("written");
     assert_eq!(deliveries_after(1).await, 1, "no recipient is subscribed");
-    store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written");
+    assert_eq!(created_at().await, first, "a slot without recipients");
+    store.opt_in("desk".into(), "desk@example.com".to_owned(), day(1)).await.expect("written");
     assert_eq!(deliveries_after(1).await, 1, "the slot of the day has passed");
     assert_eq!(deliveries_after(2).await, 2);
     store.close().await.expect("closes");

@@ -90,6 +90,8 @@ pub struct DigestView {
     /// The time of the last digest. Before the first digest, the time when the digest was set up. Null if that is not recorded
     /// yet.
     pub last_at: Option<Timestamp>,
+    /// The slot of the last digest that had recipients. Null if there was none.
+    pub sent_at: Option<Timestamp>,
     pub next_at: Option<Timestamp>,
     /// The number of mail recipients in the config. Zero for other receiver types.
     pub recipients: usize,
@@ -116,14 +118,16 @@ impl DigestView {
         now: Timestamp,
     ) -> Vec<Self> {
         let of = |plan: &DigestPlan| {
-            let job = digest::job_name(&plan.receiver);
+            let slot_of =
+                |slots: &[(String, Timestamp)], job: &str| slots.iter().find(|(name, _)| name == job).map(|(_, slot)| *slot);
             let stopped = notifications.opt_outs.iter().filter(|opt_out| opt_out.receiver == plan.receiver);
             let stopped =
                 stopped.map(|opt_out| StoppedView { address: opt_out.address.clone(), at: opt_out.at, via: opt_out.via });
             Self {
                 receiver: plan.receiver.as_str().to_owned(),
                 when: plan.words.clone(),
-                last_at: notifications.digests.iter().find(|(name, _)| *name == job).map(|(_, slot)| *slot),
+                last_at: slot_of(&notifications.digests, &digest::job_name(&plan.receiver)),
+                sent_at: slot_of(&notifications.created_digests, &digest::created_name(&plan.receiver)),
                 next_at: plan.schedule.next(now),
                 recipients: subscribers.iter().filter(|subscriber| subscriber.receiver == plan.receiver).count(),
                 stopped: stopped.collect(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::keys::settings;
 use super::{Secret, SecretText};
+use crate::AccessRole;
 
 settings! {
     /// The HTTP server of the daemon: pages, API, health, and metrics.
@@ -20,6 +21,14 @@ settings! {
         token: Option<SecretText> => Secret;
         /// A file with `token`.
         token_file: Option<PathBuf> => SecretFile;
+        /// The header in which a reverse proxy names the user whom it has authenticated, such as `X-Forwarded-User`. The user needs no
+        /// other login. Requires `trusted_proxies`.
+        user_header: Option<String> => HeaderName;
+        /// The networks of the reverse proxies that may send `user_header`. In requests from other addresses it is ignored. A proxy must
+        /// remove the header from the requests that it receives.
+        trusted_proxies: Vec<String> => Networks;
+        /// The role of users whom a reverse proxy names.
+        user_role: AccessRole = AccessRole::View => Choice(&AccessRole::WORDS);
         /// Whether the form for a new rule on the pages may save it, in a file of its own next to the other rules. It needs a login.
         edit_rules: bool = false => Bool;
         /// A URL that is pinged after each complete cycle, so that a service elsewhere notices when the pings stop.

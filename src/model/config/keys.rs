@@ -66,6 +66,8 @@ pub enum ValueKind {
     Positions,
     /// Networks in CIDR notation.
     Networks,
+    /// The name of an HTTP header.
+    HeaderName,
     /// Origins of web pages: scheme, host, and port.
     Origins,
     /// Matchers of labels. They are checked where routes are built.

@@ -1,6 +1,10 @@
 //! Actions of users, and the requests and access keys of programs that act for them.
 
+use serde::Serialize;
+
+use super::event_log::EventType;
 use super::outbox::DeliveryState;
+use super::query::ListPosition;
 use crate::silence::SilenceError;
 use crate::{AlertId, DeliveryId, Silence, SilenceRequest, Timestamp, TokenId};
 
@@ -108,7 +112,67 @@ words! {
     }
 }
 
-/// An access key for programs. Only its hash is stored.
+words! {
+    /// How the author of an action was identified.
+    ActorSource {
+        /// By `token` in `[http]`, which is shared.
+        Token = "token",
+        /// By an access key.
+        Key = "key",
+        /// By a header of a trusted reverse proxy.
+        Proxy = "proxy",
+        /// By the user account that ran a command.
+        Command = "command",
+        /// By a signed link in a mail.
+        Link = "link",
+    }
+}
+
+/// The author of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Actor {
+    /// The name of the access key, the user, or the address of the mail. Empty for the shared token.
+    #[serde(rename = "author")]
+    pub name: String,
+    pub via: ActorSource,
+}
+
+/// An action of a user, as the audit log shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditRow {
+    /// The number of the row. Later rows have higher numbers.
+    #[serde(rename = "id")]
+    pub no: i64,
+    pub at: Timestamp,
+    #[serde(flatten)]
+    pub actor: Actor,
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    pub token: Option<TokenId>,
+    /// The id of the alert, silence, or delivery, or the name of the receiver, rule, or access key.
+    pub subject: String,
+    /// The body of the event: the facts at that time.
+    pub facts: serde_json::Value,
+}
+
+/// Selects rows of the audit log, newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuditFilter {
+    /// The exact name of an author. Empty selects the shared token.
+    pub actor: Option<String>,
+    /// Empty selects all types.
+    pub kinds: Vec<EventType>,
+    /// Inclusive.
+    pub since: Option<Timestamp>,
+    /// Exclusive.
+    pub until: Option<Timestamp>,
+    pub position: ListPosition,
+    /// The maximum number of rows.
+    pub limit: u32,
+}
+
+/// An access key for programs and people. Only its hash is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessKey {
     pub name: String,

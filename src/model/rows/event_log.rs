@@ -32,6 +32,8 @@ words! {
         DeliveryDead = "delivery.dead",
         /// A user dropped a delivery.
         DeliveryDropped = "delivery.dropped",
+        /// A user made a delivery due again.
+        DeliveryRetried = "delivery.retried",
         /// A user requested to send deliveries again.
         ReplayRequested = "replay.requested",
         AcknowledgementAdded = "acknowledgement.added",
@@ -41,12 +43,56 @@ words! {
         SilenceUpdated = "silence.updated",
         /// A user ended a silence before its end.
         SilenceExpired = "silence.expired",
+        /// A user accepted the held responses of a token.
+        ResponseAccepted = "response.accepted",
+        /// A recipient or an operator stopped the digests to an address.
+        DigestStopped = "digest.stopped",
+        DigestResumed = "digest.resumed",
+        /// A user requested a test message to a receiver.
+        TestRequested = "test.requested",
+        /// A user saved a rule on the pages.
+        RuleSaved = "rule.saved",
+        AccessKeyAdded = "access-key.added",
+        AccessKeyRevoked = "access-key.revoked",
+        /// A user requested a reload by the API.
+        ReloadRequested = "reload.requested",
         ReloadSucceeded = "reload.succeeded",
         ReloadFailed = "reload.failed",
     }
 }
 
 impl EventType {
+    /// The types of actions of users, which the audit log records.
+    pub const OF_USERS: [Self; 16] = [
+        Self::AcknowledgementAdded,
+        Self::AcknowledgementRemoved,
+        Self::SilenceCreated,
+        Self::SilenceUpdated,
+        Self::SilenceExpired,
+        Self::DeliveryRetried,
+        Self::DeliveryDropped,
+        Self::ReplayRequested,
+        Self::TestRequested,
+        Self::ResponseAccepted,
+        Self::DigestStopped,
+        Self::DigestResumed,
+        Self::RuleSaved,
+        Self::ReloadRequested,
+        Self::AccessKeyAdded,
+        Self::AccessKeyRevoked,
+    ];
+
+    /// The words of [`Self::OF_USERS`], in the same order.
+    pub const WORDS_OF_USERS: [&'static str; Self::OF_USERS.len()] = {
+        let mut words = [""; Self::OF_USERS.len()];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = Self::OF_USERS[at].as_str();
+            at += 1;
+        }
+        words
+    };
+
     /// Returns the type of the transition of an alert to `state`.
     #[must_use]
     pub fn of_alert(rule: &RuleId, state: AlertState) -> Self {
@@ -175,6 +221,22 @@ impl LoggedSilence {
             starts_at: silence.starts_at,
             ends_at: silence.ends_at,
         }
+    }
+}
+
+/// The body of the other events of users.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedAction {
+    /// The receiver, rule, access key, or token that the action is about. Empty for a reload.
+    pub subject: String,
+    /// The address whose digests were stopped, the file of a rule, or the role of an access key. `None` for other actions.
+    pub detail: Option<String>,
+}
+
+impl LoggedAction {
+    pub fn new(subject: impl Into<String>, detail: Option<String>) -> Self {
+        Self { subject: subject.into(), detail }
     }
 }
 

@@ -163,4 +163,6 @@ pub struct NotificationOverview {
     pub opt_outs: Vec<OptOut>,
     /// The last slot of each digest, by job name.
     pub digests: Vec<(String, Timestamp)>,
+    /// The slots of the last created digests, by job name.
+    pub created_digests: Vec<(String, Timestamp)>,
 }

@@ -1,19 +1,22 @@
 //! Lists of deliveries for operators, and manual actions on them.
 
+use std::collections::HashMap;
+
 use rusqlite::params;
 
 use super::notifications;
 use super::replay::replay;
 use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
 use crate::error::StoreFault;
-use crate::event_log::log_delivery;
+use crate::event_log::log_delivery_event;
 use crate::list_limits::{in_chunks, json_bytes};
 use crate::query::at;
-use crate::sql::{Engine, Row, Transaction};
+use crate::sql::{Engine, Row, Statement, Transaction};
 use crate::{Store, StoreError};
 use model::{
-    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, EndedDelivery, ListPosition, Listed, Notification,
-    NotificationRole, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, ReceiverName, Timestamp, cut_summary,
+    AlertId, Attempt, AttemptOutcome, BatchKind, DeliveryId, DeliveryState, EndedDelivery, EventType, ListPosition, Listed,
+    NotificationId, NotificationKind, NotificationRole, OutboxAlert, OutboxDetail, OutboxFilter, OutboxRow, ReceiverName,
+    Timestamp, cut_summary,
 };
 
 impl Store {
@@ -56,7 +59,7 @@ impl Store {
 
     /// Drops pending and dead deliveries, as of the time at which the store was opened. Returns the number dropped.
     pub async fn drop_deliveries(&self, ids: Vec<DeliveryId>) -> Result<usize, StoreError> {
-        self.drop_at(ids, self.0.opened_at).await
+        self.drop_at(ids, self.handle.opened_at).await
     }
 
     /// Like [`Self::drop_deliveries`], as of `now`.
@@ -140,12 +143,48 @@ fn outbox_chunk(
     };
     let (sql, values) = conditions.within(&head, &tail);
     let rows = all(&mut from.prepare(&sql)?, values, outbox_row)?;
-    rows.into_iter()
-        .map(|mut row| {
-            row.alerts = notifications(from, row.id, NotificationRole::Notified)?.iter().map(outbox_alert).collect();
-            Ok(row)
-        })
-        .collect()
+    with_alerts(from, rows)
+}
+
+/// Adds the notified alerts to deliveries, in one statement.
+fn with_alerts(from: &Transaction<'_>, mut rows: Vec<OutboxRow>) -> Result<Vec<OutboxRow>, StoreFault> {
+    let mut alerts = outbox_alerts(from, rows.iter().map(|row| row.id), NotificationRole::Notified)?;
+    for row in &mut rows {
+        row.alerts = alerts.remove(&row.id).unwrap_or_default();
+    }
+    Ok(rows)
+}
+
+/// Reads the alerts of deliveries in a role, without the bodies of their notifications.
+fn outbox_alerts(
+    from: &Transaction<'_>,
+    deliveries: impl Iterator<Item = DeliveryId>,
+    role: NotificationRole,
+) -> Result<HashMap<DeliveryId, Vec<OutboxAlert>>, StoreFault> {
+    let mut statement = from.prepare_cached(
+        "SELECT d.delivery_no, n.id, n.alert, n.kind, n.body ->> '$.rule', n.body ->> '$.token.id', n.body ->> '$.annotations.summary'
+         FROM delivery_notification d JOIN notification n ON n.id = d.notification
+         WHERE d.delivery_no IN (SELECT CAST(value AS BIGINT) FROM json_each(?1)) AND d.role = ?2 ORDER BY d.delivery_no, d.ordinal",
+    )?;
+    let numbers = serde_json::Value::from(deliveries.map(|id| id.0).collect::<Vec<_>>()).to_string();
+    let of = all(&mut statement, params![numbers, role.as_str()], |row| {
+        let (id, kind): (String, String) = (row.get(1)?, row.get(3)?);
+        let summary: Option<String> = row.get(6)?;
+        let alert = OutboxAlert {
+            id: row.get(2)?,
+            kind: word("the kind of the notification", &id, &kind, NotificationKind::parse)?,
+            rule: row.get::<Option<String>>(4)?.unwrap_or_default(),
+            token: row.get(5)?,
+            summary: cut_summary(&summary.unwrap_or_default()),
+            notice: NotificationId::from(id),
+        };
+        Ok((DeliveryId(row.get(0)?), alert))
+    })?;
+    let mut by_delivery: HashMap<DeliveryId, Vec<OutboxAlert>> = HashMap::new();
+    for (delivery, alert) in of {
+        by_delivery.entry(delivery).or_default().push(alert);
+    }
+    Ok(by_delivery)
 }
 
 fn deliveries_of(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Vec<OutboxRow>, StoreFault> {
@@ -154,12 +193,7 @@ fn deliveries_of(from: &Transaction<'_>, alerts: &[AlertId]) -> Result<Vec<Outbo
              WHERE n.alert IN (SELECT value FROM json_each(?1))) ORDER BY no"
     );
     let rows = all(&mut *from.prepare_cached(&sql)?, [list(alerts.iter().map(AlertId::as_str))], outbox_row)?;
-    rows.into_iter()
-        .map(|mut row| {
-            row.alerts = notifications(from, row.id, NotificationRole::Notified)?.iter().map(outbox_alert).collect();
-            Ok(row)
-        })
-        .collect()
+    with_alerts(from, rows)
 }
 
 fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, StoreFault> {
@@ -182,24 +216,11 @@ fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, StoreFault> {
     })
 }
 
-fn outbox_alert(notification: &Notification) -> OutboxAlert {
-    let summary = notification.body.annotations.get("summary").map_or("", String::as_str);
-    OutboxAlert {
-        id: notification.alert.as_str().to_owned(),
-        notice: notification.id.clone(),
-        kind: notification.kind,
-        rule: notification.body.rule.clone(),
-        token: notification.body.token.as_ref().map(|token| token.id.clone()),
-        summary: cut_summary(summary),
-    }
-}
-
 fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDetail>, StoreFault> {
     let row = one(&mut *from.prepare_cached(&format!("SELECT {ROW_COLUMNS} WHERE no = ?1"))?, [id.0], outbox_row)?;
-    let Some(mut row) = row else { return Ok(None) };
-    let only_counted = notifications(from, id, NotificationRole::Counted)?.iter().map(outbox_alert).collect();
+    let Some(row) = with_alerts(from, row.into_iter().collect())?.pop() else { return Ok(None) };
+    let only_counted = outbox_alerts(from, [id].into_iter(), NotificationRole::Counted)?.remove(&id).unwrap_or_default();
     let notifications = notifications(from, id, NotificationRole::Notified)?;
-    row.alerts = notifications.iter().map(outbox_alert).collect();
     let mut statement =
         from.prepare_cached("SELECT at, took_ms, outcome, status, response FROM attempt WHERE delivery_no = ?1 ORDER BY no")?;
     let attempts = all(&mut statement, [id.0], |row| {
@@ -215,27 +236,41 @@ fn outbox_one(from: &Transaction<'_>, id: DeliveryId) -> Result<Option<OutboxDet
 }
 
 pub(crate) fn retry(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
-    let mut statement = to.prepare_cached(
+    let mut statement = to.prepare_cached(&format!(
         "UPDATE delivery SET state = 'due', tries = 0, due_at = ?2, next_attempt_at = ?2, updated_at = ?2
-         WHERE no = ?1 AND state <> 'delivered'",
-    )?;
-    ids.iter().try_fold(0, |done, id| Ok(done + statement.execute_counted(params![id.0, Millis(now)])?))
+         WHERE no = ?1 AND state <> 'delivered' {CHANGED}"
+    ))?;
+    change_each(&mut statement, to, ids, (EventType::DeliveryRetried, DeliveryState::Due), now)
+}
+
+/// The columns that [`change_each`] reads of a changed delivery.
+const CHANGED: &str = "RETURNING webhook_id, receiver, replayed_at, first_delivered_at";
+
+/// Runs a statement that changes a delivery for each of them, and adds the events. Returns the number that it changed.
+fn change_each(
+    statement: &mut Statement<'_>,
+    to: &Transaction<'_>,
+    ids: &[DeliveryId],
+    (kind, state): (EventType, DeliveryState),
+    now: Timestamp,
+) -> Result<usize, StoreFault> {
+    let mut changed = 0;
+    for id in ids {
+        let delivery = one(statement, params![id.0, Millis(now)], |row| {
+            let (webhook_id, receiver) = (row.get(0)?, row.get::<String>(1)?.into());
+            Ok(EndedDelivery { delivery: id.0, webhook_id, receiver, state, replay: replay(row, 2)? })
+        })?;
+        let Some(delivery) = delivery else { continue };
+        log_delivery_event(to, now, kind, &delivery)?;
+        changed += 1;
+    }
+    Ok(changed)
 }
 
 pub(crate) fn drop_deliveries(to: &Transaction<'_>, ids: &[DeliveryId], now: Timestamp) -> Result<usize, StoreFault> {
-    let mut statement = to.prepare_cached(
+    let mut statement = to.prepare_cached(&format!(
         "UPDATE delivery SET state = 'dropped', next_attempt_at = NULL, updated_at = ?2
-         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead') RETURNING webhook_id, receiver, replayed_at, first_delivered_at",
-    )?;
-    let mut dropped = 0;
-    for id in ids {
-        let ended = one(&mut statement, params![id.0, Millis(now)], |row| {
-            let (webhook_id, receiver) = (row.get(0)?, row.get::<String>(1)?.into());
-            Ok(EndedDelivery { delivery: id.0, webhook_id, receiver, state: DeliveryState::Dropped, replay: replay(row, 2)? })
-        })?;
-        let Some(ended) = ended else { continue };
-        log_delivery(to, now, &ended)?;
-        dropped += 1;
-    }
-    Ok(dropped)
+         WHERE no = ?1 AND state IN ('due', 'retrying', 'dead') {CHANGED}"
+    ))?;
+    change_each(&mut statement, to, ids, (EventType::DeliveryDropped, DeliveryState::Dropped), now)
 }

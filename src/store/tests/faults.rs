@@ -56,7 +56,7 @@ async fn full_disk_loses_nothing_and_writes_resume_with_space() {
     let store = owned(&directory).await;
     notify(&store, "a", &["ops"]).await;
     let limit = |pages: Option<i64>| {
-        store.0.writer.as_ref().expect("a writer").run("limit the file", move |connection| {
+        store.handle.writer.as_ref().expect("a writer").run("limit the file", move |connection| {
             let connection = connection.sqlite();
             let present: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
             let pages = pages.unwrap_or(present + 4);

@@ -28,7 +28,7 @@ async fn opt_out_survives_restart_until_removed() {
     assert_eq!(store.ensure_link_key(LinkKey::new([2; 32])).await.expect("read"), key, "links in sent digests stay valid");
     assert_eq!(store.link_key().await.expect("read"), Some(LinkKey::new([1; 32])));
     assert_eq!(format!("{key:?}"), "LinkKey(…)");
-    assert!(store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written"));
-    assert!(!store.opt_in("desk".into(), "desk@example.com".to_owned()).await.expect("written"));
+    assert!(store.opt_in("desk".into(), "desk@example.com".to_owned(), now()).await.expect("written"));
+    assert!(!store.opt_in("desk".into(), "desk@example.com".to_owned(), now()).await.expect("written"));
     assert_eq!(store.opt_outs(Some("desk".into())).await.expect("read"), []);
 }

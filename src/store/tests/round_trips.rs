@@ -8,7 +8,7 @@ use model::*;
 
 /// Returns the total round trips of the writer.
 async fn round_trips(store: &Store) -> u64 {
-    let writer = store.0.writer.as_ref().expect("a writer");
+    let writer = store.handle.writer.as_ref().expect("a writer");
     writer.run("count", |connection| Ok(connection.round_trips())).await.expect("counted")
 }
 

@@ -109,7 +109,7 @@ async fn access_keys_are_found_by_their_hash_until_they_are_revoked() {
     assert_eq!(store.access_keys().await.expect("read"), [key("ann", AccessRole::View), key("bot", AccessRole::Act)]);
     assert_eq!(store.access_key_with([1; 32]).await.expect("read"), Some(key("bot", AccessRole::Act)));
     assert_eq!(store.access_key_with([3; 32]).await.expect("read"), None);
-    assert!(store.revoke_access_key("bot".into()).await.expect("revoked"));
-    assert!(!store.revoke_access_key("bot".into()).await.expect("read"));
+    assert!(store.revoke_access_key("bot".into(), now()).await.expect("revoked"));
+    assert!(!store.revoke_access_key("bot".into(), now()).await.expect("read"));
     assert_eq!(store.access_key_with([1; 32]).await.expect("read"), None);
 }

@@ -1,26 +1,31 @@
 //! Login sessions, the limit of failed logins, and CSRF protection.
 //!
-//! Authorization attaches a [`Visitor`] to each request. `sessions` signs the logins, `rate_limit` counts failed logins per address,
-//! `forms` checks that a form came from a page of this server, and `login` serves the pages to log in and out. All instances on a database
-//! share the sessions; failed logins are counted in memory.
+//! Authorization attaches a [`Visitor`] to each request. `sessions` signs the logins, `proxy` reads the users whom a reverse proxy names,
+//! `rate_limit` counts failed logins per address, `forms` checks that a form came from a page of this server, and `login` serves the pages
+//! to log in and out. All instances on a database share the sessions; failed logins are counted in memory.
 
 pub(super) mod forms;
 pub(super) mod login;
+pub(super) mod proxy;
 pub(super) mod rate_limit;
 pub(super) mod sessions;
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, header};
+use axum::extract::{FromRequestParts, Request};
+use axum::http::{HeaderMap, header, request};
 use base64::Engine as _;
 use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use model::{EndedSessions, LinkKey, Timestamp, Watch, config::SecretText, text::error_chain};
+use model::{AccessRole, Actor, ActorSource, EndedSessions, LinkKey, Timestamp, Watch, config::SecretText, text::error_chain};
+use proxy::ProxyUser;
 use rate_limit::FailedLogins;
 use sessions::{Session, SessionKey};
+
+use super::HttpDeps;
 use store::{Store, StoreError};
 
 /// The name of the session cookie.
@@ -79,7 +84,7 @@ impl AccessState {
         run(&mut self.failed_logins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Begins a session, and returns the value of its cookie. `None` if the system returns no random bytes.
+    /// Begins a session of the caller, and returns the value of its cookie. `None` if the system returns no random bytes.
     ///
     /// # Errors
     ///
@@ -87,18 +92,26 @@ impl AccessState {
     pub(super) async fn begin_session(
         &self,
         store: &Store,
-        token: &SecretText,
+        caller: &Caller,
+        token: Option<&SecretText>,
         now: Timestamp,
     ) -> Result<Option<String>, StoreError> {
-        let (Some(id), Some(fresh)) = (random_secret(), notify::unsubscribe::fresh_key()) else { return Ok(None) };
-        let shared = match self.shared_key.get() {
-            Some(known) => *known,
-            None => {
-                let stored = store.ensure_link_key(fresh).await?;
-                *self.shared_key.get_or_init(|| stored)
-            }
+        let (Some(id), Some(shared)) = (random_secret(), self.ensure_shared_key(store).await?) else { return Ok(None) };
+        let (key, name) = match (caller.actor.via, token) {
+            (ActorSource::Token, Some(token)) => (SessionKey::of(&shared, token), None),
+            _ => (SessionKey::of_access_key(&shared, &caller.hash), Some(caller.actor.name.clone())),
         };
-        Ok(Some(Session::begin(id, now).cookie(&SessionKey::of(&shared, token))))
+        Ok(Some(Session::begin(id, name, now).cookie(&key)))
+    }
+
+    /// Returns the key of the database, which is created if there is none. `None` if the system returns no random bytes.
+    async fn ensure_shared_key(&self, store: &Store) -> Result<Option<LinkKey>, StoreError> {
+        if let Some(known) = self.shared_key.get() {
+            return Ok(Some(*known));
+        }
+        let Some(fresh) = notify::unsubscribe::fresh_key() else { return Ok(None) };
+        let stored = store.ensure_link_key(fresh).await?;
+        Ok(Some(*self.shared_key.get_or_init(|| stored)))
     }
 
     /// Ends a session on all instances. If the database cannot store that, it ends on this instance only.
@@ -116,16 +129,29 @@ impl AccessState {
         run(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the key that signs sessions. `None` if there was no login yet, or if the database cannot be read.
-    async fn session_key(&self, store: &Store, token: &SecretText) -> Option<SessionKey> {
-        let shared = match self.shared_key.get() {
-            Some(known) => *known,
-            None => {
-                let stored = store.link_key().await.ok().flatten()?;
-                *self.shared_key.get_or_init(|| stored)
+    /// Returns the key of the database. `None` if there was no login yet, or if the database cannot be read.
+    async fn shared_key(&self, store: &Store) -> Option<LinkKey> {
+        if let Some(known) = self.shared_key.get() {
+            return Some(*known);
+        }
+        let stored = store.link_key().await.ok().flatten()?;
+        Some(*self.shared_key.get_or_init(|| stored))
+    }
+
+    /// Reads the session in a cookie, with the key that signed it. `None` if it is not valid, or has ended.
+    async fn login(&self, store: &Store, cookie: &str, token: Option<&SecretText>, now: Timestamp) -> Option<Login> {
+        let shared = self.shared_key(store).await?;
+        let (key, actor, role) = match Session::claimed_access_key(cookie) {
+            None => (SessionKey::of(&shared, token?), Actor { name: String::new(), via: ActorSource::Token }, AccessRole::Admin),
+            // A revoked key ends its sessions.
+            Some(name) => {
+                let (access, hash) = store.access_key_named(name).await.ok().flatten()?;
+                let actor = Actor { name: access.name, via: ActorSource::Key };
+                (SessionKey::of_access_key(&shared, &hash), actor, access.role)
             }
         };
-        Some(SessionKey::of(&shared, token))
+        let session = Session::read(cookie, &key, now)?;
+        (!self.has_ended(store, &session, now).await).then_some(Login { session, key, actor, role })
     }
 
     /// Returns whether a session was ended, on any instance.
@@ -139,33 +165,47 @@ impl AccessState {
         self.ended(|ended| ended.contains(&fingerprint, began_at))
     }
 
-    /// Identifies the visitor by the session cookie. `token` is the configured token, or `None` if logging in is disabled.
-    /// `is_reading_open` is `true` if reading needs no login, as on loopback: then a visitor without a session gets the anonymous CSRF
-    /// token. Ignores the `Authorization` header.
+    /// Identifies the visitor by the session cookie, or else by the user whom a proxy names, with the role of such users. `token` is the
+    /// configured token. `is_reading_open` is `true` if reading needs no login, as on loopback: then another visitor gets the anonymous
+    /// CSRF token. Ignores the `Authorization` header.
     pub(super) async fn identify(
         &self,
         store: &Store,
         headers: &HeaderMap,
         token: Option<&SecretText>,
+        proxy: Option<(ProxyUser, AccessRole)>,
         is_reading_open: bool,
         now: Timestamp,
     ) -> IdentifiedVisitor {
-        let mut visitor = Visitor { has_login: token.is_some(), ..Visitor::default() };
+        let has_login = token.is_some() || store.has_access_keys().await.unwrap_or_default();
+        let mut visitor = Visitor { has_login, ..Visitor::default() };
         let mut renewed_cookie = None;
-        if let Some((cookie, token)) = session_cookie(headers).zip(token)
-            && let Some(key) = self.session_key(store, token).await
-            && let Some(session) = Session::read(cookie, &key, now)
-            && !self.has_ended(store, &session, now).await
-        {
+        let login = match session_cookie(headers) {
+            Some(cookie) => self.login(store, cookie, token, now).await,
+            None => None,
+        };
+        if let Some(Login { session, key, actor, role }) = login {
             renewed_cookie = session.renewed(now).map(|session| (session.cookie(&key), session.remaining(now).num_seconds()));
             visitor.csrf_token = Some(session.csrf_token(&key));
-            visitor.is_logged_in = true;
-            visitor.session = Some(session);
+            (visitor.role, visitor.actor, visitor.session) = (Some(role), Some(actor), Some(session));
+        } else if let Some((ProxyUser::Named(actor), role)) = proxy
+            && let Ok(Some(shared)) = self.ensure_shared_key(store).await
+        {
+            visitor.csrf_token = Some(SessionKey::of_proxy(&shared).csrf_token(&actor.name));
+            (visitor.role, visitor.actor) = (Some(role), Some(actor));
         } else if is_reading_open {
             visitor.csrf_token.clone_from(&self.anonymous_csrf_token);
         }
         IdentifiedVisitor { visitor, renewed_cookie }
     }
+}
+
+/// A valid session, with its author.
+struct Login {
+    session: Session,
+    key: SessionKey,
+    actor: Actor,
+    role: AccessRole,
 }
 
 /// A visitor, with what the response must contain.
@@ -180,20 +220,62 @@ pub(super) struct IdentifiedVisitor {
 pub(super) struct Visitor {
     /// The CSRF token that the visitor's forms must contain. `None` if the visitor may not read pages.
     pub csrf_token: Option<String>,
-    /// Whether a session exists. Forms that change state need one, also on loopback.
-    pub is_logged_in: bool,
-    /// Whether a login is possible, because a token is configured.
+    /// The role of a visitor who has logged in, or whom a proxy names. Forms that change state need one, also on loopback.
+    pub role: Option<AccessRole>,
+    /// The author of what the visitor does. `None` without a login.
+    pub actor: Option<Actor>,
+    /// Whether a login is possible, because a token is configured or access keys exist.
     pub has_login: bool,
     /// Whether the visitor may see positions: after a login, or with a key in the request.
     pub sees_positions: bool,
-    /// The session. `None` without a login.
+    /// The session. `None` without a login, and for a user whom a proxy names.
     pub session: Option<Session>,
 }
 
 impl Visitor {
+    pub(super) fn is_logged_in(&self) -> bool {
+        self.role.is_some()
+    }
+
+    /// Returns whether the visitor may do what needs this role.
+    pub(super) fn may(&self, required: AccessRole) -> bool {
+        self.role.is_some_and(|role| role >= required)
+    }
+
+    /// Returns the name to suggest as the author of an action. Empty if the login does not identify a person.
+    pub(super) fn name(&self) -> &str {
+        self.actor.as_ref().map_or("", |actor| actor.name.as_str())
+    }
+
     /// Returns the watch without what the visitor must not see.
     pub(super) fn watch(&self, watch: &Watch) -> Watch {
         if self.sees_positions { watch.clone() } else { watch.without_positions() }
+    }
+}
+
+/// The program that sent a request with a token or an access key, as an extension of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller {
+    /// The hash of its token or access key.
+    pub hash: Fingerprint,
+    pub actor: Actor,
+    pub role: AccessRole,
+}
+
+/// The state of a request that acts. What it writes is recorded with the author of the request.
+pub(super) struct ActDeps(pub HttpDeps);
+
+impl FromRequestParts<HttpDeps> for ActDeps {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut request::Parts, deps: &HttpDeps) -> Result<Self, Infallible> {
+        let mut deps = deps.clone();
+        let caller = parts.extensions.get::<Caller>().map(|caller| caller.actor.clone());
+        let visitor = || parts.extensions.get::<Visitor>().and_then(|visitor| visitor.actor.clone());
+        if let Some(actor) = caller.or_else(visitor) {
+            deps.app.store = deps.app.store.acting_as(actor);
+        }
+        Ok(Self(deps))
     }
 }
 
@@ -204,11 +286,15 @@ pub(super) fn session_cookie(headers: &HeaderMap) -> Option<&str> {
     pairs.find_map(|(name, value)| (name == SESSION_COOKIE).then_some(value))
 }
 
+/// Returns the address of the client of a request.
+pub(super) fn address_of(request: &Request) -> IpAddr {
+    request.extensions().get::<service::Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip())
+}
+
 /// Returns the address that failed logins are counted for: an IPv4 address or an IPv6 /64 network, because one site owns all its
 /// addresses.
 pub(super) fn peer_of(request: &Request) -> IpAddr {
-    let peer = request.extensions().get::<service::Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    match peer.to_canonical() {
+    match address_of(request).to_canonical() {
         IpAddr::V6(ip) => {
             let [a, b, c, d, ..] = ip.segments();
             IpAddr::V6([a, b, c, d, 0, 0, 0, 0].into())

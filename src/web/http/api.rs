@@ -38,6 +38,7 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/api/v1/alerts/{id}", get(lists::alert))
         .route("/api/v1/polls", get(lists::polls))
         .route("/api/v1/rules", get(lists::rules))
+        .route("/api/v1/audit", get(lists::audit))
         .route("/api/v1/outbox", get(lists::outbox))
         .route("/api/v1/outbox/{id}", get(lists::delivery))
         .route("/api/v1/outbox/{id}/retry", post(actions::retry))

@@ -2,8 +2,9 @@
 //!
 //! On loopback the `Host` header must name this server, which prevents DNS rebinding. On other addresses a request needs the token or a
 //! session. On every address, API requests that change state need the token, and forms that change state need a session. Forms that only
-//! preview need no more than read access. An access key is accepted instead of the token if its role is sufficient. Each form must come from
-//! a page of this server. Failed logins are rate-limited per address.
+//! preview need no more than read access. An access key is accepted instead of the token if its role is sufficient. A user whom a trusted
+//! reverse proxy names needs no session. A request from such a proxy without a user is never taken for one of the own machine. Each form
+//! must come from a page of this server. Failed logins are rate-limited per address.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -15,7 +16,7 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::access::{
-    self, Fingerprint, IdentifiedVisitor, Visitor,
+    self, Caller, IdentifiedVisitor, Visitor,
     forms::{self, FormFields, FormKind},
     rate_limit::{FailedLogins, LoginQuota},
 };
@@ -24,7 +25,8 @@ use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};
 use daemon::live;
 use model::config::SecretText;
-use model::{AccessKey, AccessRole};
+use model::{AccessRole, Actor, ActorSource};
+use store::StoreError;
 
 /// The authentication schemes of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,9 @@ impl RequestKind {
             _ if !is_change => RequestKind::Read,
             _ if is_for_programs(path) || path.starts_with("/-/") => RequestKind::Api(AccessRole::Act),
             "/rules/playground" | "/silences/preview" => RequestKind::Form(FormKind::Trial),
-            _ => RequestKind::Form(FormKind::Change),
+            "/logout" => RequestKind::Form(FormKind::Change(AccessRole::View)),
+            "/rules/new" => RequestKind::Form(FormKind::Change(AccessRole::Admin)),
+            _ => RequestKind::Form(FormKind::Change(AccessRole::Act)),
         }
     }
 }
@@ -98,11 +102,14 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
         }
     };
     let now = deps.app.clock.now();
-    let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), is_loopback, now).await;
+    let proxies = deps.proxies.as_deref();
+    let user = proxies.and_then(|proxies| Some((proxies.user(access::address_of(&request), request.headers())?, proxies.role)));
+    let is_open = is_loopback && user.is_none();
+    let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), user, is_open, now).await;
     let IdentifiedVisitor { mut visitor, renewed_cookie } = identified;
     let kind = RequestKind::of(request.method(), request.uri().path());
     let rejection = match kind {
-        RequestKind::Read if is_loopback || visitor.is_logged_in => None,
+        RequestKind::Read if is_open || visitor.is_logged_in() => None,
         RequestKind::Read => {
             let schemes = &[Scheme::Bearer, Scheme::Basic];
             let checked = check_token(&deps, &mut request, token.as_ref(), schemes, AccessRole::View).await;
@@ -127,7 +134,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
             Err(rejection) => return rejection,
         };
     }
-    visitor.sees_positions = visitor.is_logged_in || has_key(&deps, &mut request, token.as_ref()).await;
+    visitor.sees_positions = visitor.is_logged_in() || has_key(&deps, &mut request, token.as_ref()).await;
     request.extensions_mut().insert(visitor);
     let response = next.run(request).await;
     match renewed_cookie {
@@ -145,7 +152,7 @@ enum Rejection {
     RateLimited(LoginQuota),
     /// The access key does not allow the request.
     Role {
-        key: AccessKey,
+        caller: Caller,
         required: AccessRole,
     },
     Failed(WebError),
@@ -189,8 +196,8 @@ impl IntoResponse for Rejection {
                 quota.add_to(response.headers_mut());
                 response
             }
-            Rejection::Role { key, required } => {
-                let mut response = WebError::insufficient_role(&key.name, key.role, required).into_line().into_response();
+            Rejection::Role { caller, required } => {
+                let mut response = WebError::insufficient_role(&caller.actor, caller.role, required).into_line().into_response();
                 let challenge = format!("{}, error=\"insufficient_scope\", scope=\"{required}\"", Scheme::Bearer.challenge());
                 response
                     .headers_mut()
@@ -220,34 +227,34 @@ async fn check_token(
         return Err(Rejection::RateLimited(quota));
     }
     let Some(given) = given.filter(|given| !given.is_empty()) else { return Err(Rejection::Unauthorized(schemes, None)) };
-    let hash = access::fingerprint(given.as_bytes());
-    let key = match is_token(&given, token) {
-        true => None,
-        false => match deps.app.store.access_key_with(hash).await {
-            Ok(Some(key)) => Some(key),
-            Ok(None) => {
-                let quota = deps.access.failed_logins(|logins| {
-                    logins.record_failure(peer, now);
-                    logins.quota(peer, now)
-                });
-                return Err(Rejection::Unauthorized(schemes, Some(quota)));
-            }
-            Err(error) => return Err(Rejection::Failed(error.into())),
-        },
+    let caller = match caller_of(deps, &given, token).await {
+        Ok(Some(caller)) => caller,
+        Ok(None) => {
+            let quota = deps.access.failed_logins(|logins| {
+                logins.record_failure(peer, now);
+                logins.quota(peer, now)
+            });
+            return Err(Rejection::Unauthorized(schemes, Some(quota)));
+        }
+        Err(error) => return Err(Rejection::Failed(error.into())),
     };
     deps.access.failed_logins(|logins| logins.record_success(peer));
-    if let Some(key) = key.as_ref().filter(|key| key.role < required) {
-        return Err(Rejection::Role { key: key.clone(), required });
+    if caller.role < required {
+        return Err(Rejection::Role { caller, required });
     }
-    request.extensions_mut().insert(Caller { hash });
+    request.extensions_mut().insert(caller);
     Ok(())
 }
 
-/// The program that sent a request with a token, as an extension of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Caller {
-    /// The hash of its token or access key.
-    pub hash: Fingerprint,
+/// Returns the caller with this token or access key. `None` if it is neither.
+pub(super) async fn caller_of(deps: &HttpDeps, given: &str, token: Option<&SecretText>) -> Result<Option<Caller>, StoreError> {
+    let hash = access::fingerprint(given.as_bytes());
+    if is_token(given, token) {
+        let actor = Actor { name: String::new(), via: ActorSource::Token };
+        return Ok(Some(Caller { hash, actor, role: AccessRole::Admin }));
+    }
+    let key = deps.app.store.access_key_with(hash).await?;
+    Ok(key.map(|key| Caller { hash, actor: Actor { name: key.name, via: ActorSource::Key }, role: key.role }))
 }
 
 /// Returns whether the request has a valid token or access key. A wrong one counts as a failed login, also where reading needs none.

@@ -17,7 +17,7 @@ use super::error_code::ErrorCode;
 use super::feeds;
 use crate::ui::page::ErrorPage;
 use daemon::token_names::FindTokenError;
-use model::{AccessRole, TokenNameError, closest};
+use model::{AccessRole, Actor, ActorSource, TokenNameError, closest};
 use store::{ErrorKind, StoreError};
 
 /// A page, or the reason why it cannot be shown.
@@ -70,8 +70,10 @@ impl WebError {
     }
 
     /// The access key of the client is not sufficient.
-    pub fn insufficient_role(name: &str, role: AccessRole, required: AccessRole) -> Self {
-        let message = format!("the access key {name:?} has the role `{role}`; this request needs the role `{required}`");
+    pub fn insufficient_role(actor: &Actor, role: AccessRole, required: AccessRole) -> Self {
+        let Actor { name, via } = actor;
+        let who = if *via == ActorSource::Proxy { "user" } else { "access key" };
+        let message = format!("the {who} {name:?} has the role `{role}`; this request needs the role `{required}`");
         Self { required_role: Some(required), ..Self::new(ErrorCode::InsufficientRole, message) }
     }
 

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
-use super::authorization::Caller;
+use super::access::Caller;
 use super::error::WebError;
 use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};

@@ -5,6 +5,7 @@
 //! translates, so that a link cannot inject text into a page.
 
 mod alerts;
+mod audit;
 mod bulk;
 mod calendar;
 mod changes;
@@ -31,7 +32,7 @@ use super::group::keep_group;
 use super::parameters::STATE;
 use super::query::ListQuery;
 use crate::ui::page::{Choice, Flash, PageFrame, Section, href, render};
-use model::Timestamp;
+use model::{AccessRole, Timestamp};
 
 type RequestVisitor = Extension<Visitor>;
 /// A page or a redirect.
@@ -66,6 +67,7 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/digests", get(digests::list))
         .route("/digests/{receiver}/preview", get(digests::preview))
         .route("/digests/{receiver}/test", post(digests::test))
+        .route("/audit", get(audit::list))
         .layer(from_fn_with_state(deps.clone(), keep_group))
 }
 
@@ -87,13 +89,15 @@ fn static_frame(section: Section, visitor: &Visitor, now: Timestamp, done: &str)
 }
 
 impl PageFrame {
-    /// Adds the CSRF token, and the link to log in or out.
+    /// Adds the CSRF token, the visitor, and the link to log in or out.
     #[must_use]
     pub(super) fn for_visitor(mut self, visitor: &Visitor) -> Self {
         self.csrf.clone_from(&visitor.csrf_token);
-        self.signed_in = visitor.is_logged_in;
+        self.signed_in = visitor.may(AccessRole::Act);
+        self.has_session = visitor.session.is_some();
+        visitor.name().clone_into(&mut self.user);
         let path = self.nav.iter().find(|item| item.is_current).map_or("/", |item| item.href);
-        self.login = (!visitor.is_logged_in).then(|| login_url(path));
+        self.login = (!visitor.may(AccessRole::Act)).then(|| login_url(path));
         self
     }
 }

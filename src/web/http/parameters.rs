@@ -185,6 +185,9 @@ pub(super) const EVENT_AFTER: Parameter = parameter(
 );
 pub(super) const EVENT_TYPE: Parameter =
     words("type", &EventType::WORDS, "Types of events, separated by commas; the default is all.");
+pub(super) const AUDIT_TYPE: Parameter =
+    words("type", &EventType::WORDS_OF_USERS, "Types of actions, separated by commas; the default is all.");
+pub(super) const AUTHOR: Parameter = text("author", "Name of an access key or of a user.");
 pub(super) const EVENT_LIMIT: Parameter = parameter(
     "limit",
     ParameterKind::Integer(1, MAX_EVENTS),

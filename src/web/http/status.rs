@@ -6,11 +6,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::HttpDeps;
+use super::access::ActDeps;
 use super::error::WebError;
 use super::error_code::ErrorCode;
 use super::idempotency::{RequestKey, remember};
 use daemon::view::{StatusParts, StatusView};
-use model::digest;
+use model::{EventType, LoggedAction, digest};
 use store::StoreError;
 
 pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
@@ -31,7 +32,12 @@ pub(super) async fn healthy(State(deps): State<HttpDeps>) -> &'static str {
 /// The health of a daemon that runs but cannot use its database.
 pub(super) const WAITING: &str = "healthy; waiting for the database\n";
 
-pub(super) async fn reload(State(deps): State<HttpDeps>, Extension(key): Extension<RequestKey>) -> Result<Response, WebError> {
+pub(super) async fn reload(ActDeps(deps): ActDeps, Extension(key): Extension<RequestKey>) -> Result<Response, WebError> {
+    let requested = deps.app.store.log_action(EventType::ReloadRequested, LoggedAction::new("", None), deps.app.clock.now());
+    if let Err(error) = requested.await {
+        // A config that repairs the database must be readable without it.
+        tracing::warn!(error = model::text::error_chain(&error), "cannot record who requested the reload");
+    }
     match (deps.app.reload)().await {
         Ok(text) => {
             let text = format!("{text}\n");

@@ -10,7 +10,7 @@ use minijinja::{AutoEscape, Environment, context};
 
 use super::HttpDeps;
 use super::error::WebError;
-use model::{OptOut, OptOutSource};
+use model::{Actor, ActorSource, OptOut, OptOutSource};
 pub(super) use notify::unsubscribe::PATH;
 use notify::unsubscribe::{Subscriber, owner};
 
@@ -49,8 +49,9 @@ pub(super) async fn form(State(deps): State<HttpDeps>, Path(tag): Path<String>) 
 pub(super) async fn unsubscribe(State(deps): State<HttpDeps>, Path(tag): Path<String>) -> Result<Response, WebError> {
     let Some(subscriber) = find(&deps, &tag).await? else { return Ok(page(Subscription::Unknown, None)) };
     let Subscriber { receiver, address } = subscriber.clone();
+    let store = deps.app.store.acting_as(Actor { name: address.clone(), via: ActorSource::Link });
     let opt_out = OptOut { receiver, address, at: deps.app.clock.now(), via: OptOutSource::Link };
-    if deps.app.store.opt_out(opt_out).await? {
+    if store.opt_out(opt_out).await? {
         tracing::info!(receiver = %subscriber.receiver, "recipient unsubscribed from the digest by link");
     }
     Ok(page(Subscription::Done, Some(&subscriber)))

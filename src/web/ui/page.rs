@@ -24,11 +24,12 @@ pub enum Section {
     Deliveries,
     Silences,
     Digests,
+    Audit,
 }
 
 impl Section {
     /// All sections, in the order of the navigation.
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Overview,
         Section::Calendar,
         Section::Tokens,
@@ -38,6 +39,7 @@ impl Section {
         Section::Deliveries,
         Section::Silences,
         Section::Digests,
+        Section::Audit,
     ];
 
     pub fn name(self) -> &'static str {
@@ -51,6 +53,7 @@ impl Section {
             Section::Deliveries => "Deliveries",
             Section::Silences => "Silences",
             Section::Digests => "Digests",
+            Section::Audit => "Audit",
         }
     }
 
@@ -66,6 +69,7 @@ impl Section {
             Section::Deliveries => "d",
             Section::Silences => "s",
             Section::Digests => "i",
+            Section::Audit => "u",
         }
     }
 
@@ -80,6 +84,7 @@ impl Section {
             Section::Deliveries => "/deliveries",
             Section::Silences => "/silences",
             Section::Digests => "/digests",
+            Section::Audit => "/audit",
         }
     }
 }
@@ -96,6 +101,10 @@ pub struct PageFrame {
     pub csrf: Option<String>,
     /// Whether the reader is logged in and may change data.
     pub signed_in: bool,
+    /// Whether the reader has a session to end.
+    pub has_session: bool,
+    /// The name of the reader. Empty without a login, and with the shared token.
+    pub user: String,
     /// The login URL that returns to this page. `None` if the reader is logged in or login does not apply.
     pub login: Option<String>,
     /// The result of the last action.
@@ -159,6 +168,8 @@ impl PageFrame {
             nav: Section::ALL.into_iter().map(item).collect(),
             csrf: None,
             signed_in: false,
+            has_session: false,
+            user: String::new(),
             login: None,
             flash: None,
             groups: None,

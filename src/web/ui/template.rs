@@ -11,7 +11,7 @@ use super::asset::{CHART, DISPLAY, ICON, SCRIPT, STYLE, UPLOT, UPLOT_STYLE};
 use chart::svg::escaped;
 use model::{Timestamp, phrase, time::parse_timestamp};
 
-const TEMPLATES: [(&str, &str); 21] = [
+const TEMPLATES: [(&str, &str); 22] = [
     ("base.html", include_str!("html/base.html")),
     ("parts.html", include_str!("html/parts.html")),
     ("error.html", include_str!("html/error.html")),
@@ -26,6 +26,7 @@ const TEMPLATES: [(&str, &str); 21] = [
     ("alerts.html", include_str!("html/alerts.html")),
     ("chosen.html", include_str!("html/chosen.html")),
     ("code.html", include_str!("html/code.html")),
+    ("audit.html", include_str!("html/audit.html")),
     ("deliveries.html", include_str!("html/deliveries.html")),
     ("delivery.html", include_str!("html/delivery.html")),
     ("digests.html", include_str!("html/digests.html")),

@@ -18,7 +18,7 @@ async function refusedLogin(t) {
   await t.look(page, "login.wide.light");
   await page.getByLabel(/token/i).fill("not the token");
   await page.getByRole("button", { name: "Log in" }).click();
-  t.check((await text(page)).includes("Wrong token."), "a wrong token is accepted");
+  t.check((await text(page)).includes("Wrong access key."), "a wrong token is accepted");
   await t.look(page, "login-refused.wide.light");
   // A form of another site: the browser sends its origin.
   const forged = await page.request.post(`${t.base}/silences`, { form: { matchers: "token=x", duration: "1h", author: "x", comment: "x" }, headers: { origin: "https://evil.example" } });
@@ -208,7 +208,7 @@ async function everyPage(t) {
   for (const [size, scheme] of t.looks) {
     const page = await t.page({ size, scheme });
     await logIn(t, page, "/alerts");
-    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", "alerts-week": "/alerts?since=7d", alert: await first(page), rules: "/rules", "rules-new": "/rules/new", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests" };
+    const paths = { alerts: "/alerts", "alerts-firing": "/alerts?state=firing&severity=warning", "alerts-week": "/alerts?since=7d", alert: await first(page), rules: "/rules", "rules-new": "/rules/new", "playground-new": "/rules/playground", deliveries: "/deliveries", silences: "/silences?matcher=severity%3D%22warning%22", digests: "/digests", audit: "/audit" };
     for (const [name, path] of Object.entries(paths)) {
       await t.open(page, path);
       await t.look(page, `${name}.${size}.${scheme}`);
@@ -223,6 +223,18 @@ async function everyPage(t) {
   await missing.close();
 }
 
+// All that was done above has a row with its author.
+async function audit(t, page) {
+  await t.open(page, "/audit");
+  const rows = await page.locator("#list tbody tr").allInnerTexts();
+  for (const done of ["acknowledged", "withdrew the acknowledgement of", "created the silence", "requested a test message to", "retried the delivery", "saved the rule OfTheDesk"]) {
+    t.check(rows.some((row) => row.includes("shared token") && row.replace(/\s+/g, " ").includes(done)), `the audit log lacks "${done}": ${rows.join(" | ")}`);
+  }
+  await page.getByLabel("Action", { exact: true }).selectOption({ label: "Rule saved" });
+  await page.getByRole("button", { name: "Filter" }).click();
+  t.check((await page.locator("#list tbody tr").count()) === 1, "the filter of the audit log shows other actions");
+}
+
 export default async function (t) {
   await refusedLogin(t);
   const page = await t.page();
@@ -235,6 +247,7 @@ export default async function (t) {
   await deadLetter(t, page);
   await playground(t, page);
   await newRule(t, page);
+  await audit(t, page);
   await onPhone(t);
   await everyPage(t);
   // The logout ends the session on the server.

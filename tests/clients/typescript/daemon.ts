@@ -170,6 +170,9 @@ async function callActions(client: Daemon): Promise<void> {
   assert.equal((await client.DELETE("/api/v1/acks/{id}", { params: { path: { id: alert } } })).response.status, 204);
   assert.deepEqual(ok(await client.GET("/api/v1/acks")), []);
 
+  const actions = rows(ok(await client.GET("/api/v1/audit", { params: { query: { type: ["acknowledgement.removed"], limit: 1 } } })));
+  assert.deepEqual(actions.map(({ subject, via }) => [subject, via]), [[alert, "token"]]);
+
   // A delivery that was sent can be neither retried nor dropped, and nothing is held.
   const sent = first(rows(ok(await client.GET("/api/v1/outbox", { params: { query: { state: ["delivered"], limit: 1 } } }))));
   const path = { params: { path: { id: sent.id } } };

@@ -6,7 +6,7 @@ use super::{
     ConfigCheck,
     scalars::{PLAIN_HTTP, check_url},
 };
-use crate::config::tree::ConfigNode;
+use crate::config::tree::{ConfigEntry, ConfigNode, ConfigValue};
 use model::config::HttpSettings;
 use notify::Network;
 
@@ -97,6 +97,25 @@ impl ConfigCheck<'_> {
             // The service may have the token as a credential that this process cannot see. The start of the daemon rejects a missing one.
             self.warning(&listen.node.location, "this address is not loopback, so it requires a token").help =
                 Some("add `token_file` (or a systemd credential `http-token`), or use 127.0.0.1".into());
+        }
+    }
+
+    /// Rejects a header that no proxy may send, and proxies without a header.
+    pub(super) fn proxies(&mut self, root: &ConfigNode) {
+        let Some(http) = root.get("http") else { return };
+        let header = http.node.get("user_header").map(|entry| entry.node.location.clone());
+        let is_list = |entry: &&ConfigEntry| !matches!(&entry.node.value, ConfigValue::List(items) if items.is_empty());
+        let proxies = http.node.get("trusted_proxies").filter(is_list).map(|entry| entry.node.location.clone());
+        match (header, proxies) {
+            (Some(header), None) => {
+                self.error(&header, "`user_header` requires `trusted_proxies`").help =
+                    Some("name the addresses of the reverse proxy: `trusted_proxies = [\"127.0.0.1\"]`".into());
+            }
+            (None, Some(proxies)) => {
+                self.error(&proxies, "`trusted_proxies` requires `user_header`").help =
+                    Some("name the header of the reverse proxy: `user_header = \"X-Forwarded-User\"`".into());
+            }
+            _ => {}
         }
     }
 

@@ -253,6 +253,10 @@ impl ConfigCheck<'_> {
                     self.error(&node.location, format!("`{name}`: {problem}")).help = Some(help);
                 }
             }
+            ValueKind::HeaderName if reqwest::header::HeaderName::try_from(text).is_err() => {
+                self.error(&node.location, format!("`{name}`: {text:?} is not a valid name of a header")).help =
+                    Some("example: \"X-Forwarded-User\"".into());
+            }
             ValueKind::Listen => self.listen(name, text, node),
             ValueKind::Url => {
                 // Whether it must use https depends on other keys: see `together`.

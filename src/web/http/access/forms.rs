@@ -6,6 +6,7 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::Visitor;
+use model::AccessRole;
 
 /// The form field of the CSRF token.
 pub(in crate::http) const CSRF_FIELD: &str = "csrf";
@@ -44,14 +45,16 @@ pub(in crate::http) enum FormError {
     CrossSite,
     /// The form changes state and the visitor has no session.
     NotLoggedIn,
+    /// The role of the visitor is not sufficient.
+    Role(AccessRole),
     /// The CSRF token is missing or old: the page was loaded before a restart or in another session.
     Expired,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum FormKind {
-    /// Changes state. Needs a session.
-    Change,
+    /// Changes state. Needs a login with this role.
+    Change(AccessRole),
     /// Previews or simulates without changes. Needs no session where reading needs none.
     Trial,
     /// Logs in. Has no CSRF token yet.
@@ -72,8 +75,13 @@ pub(in crate::http) fn check(
     if kind == FormKind::Login {
         return Ok(());
     }
-    if kind == FormKind::Change && !visitor.is_logged_in {
-        return Err(FormError::NotLoggedIn);
+    if let FormKind::Change(required) = kind {
+        if !visitor.is_logged_in() {
+            return Err(FormError::NotLoggedIn);
+        }
+        if !visitor.may(required) {
+            return Err(FormError::Role(required));
+        }
     }
     let Some(expected) = &visitor.csrf_token else { return Err(FormError::NotLoggedIn) };
     let given = fields.raw(CSRF_FIELD);

@@ -11,7 +11,7 @@ use super::{SESSION_COOKIE, Visitor, peer_of};
 use crate::http::{HttpDeps, authorization, error::WebError, error_code::ErrorCode};
 use crate::ui::page::{PageFrame, render};
 use daemon::live;
-use model::MAX_SESSION_AGE;
+use model::{AccessRole, MAX_SESSION_AGE};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -26,13 +26,14 @@ pub(in crate::http) async fn form(
     query: Result<Query<LoginQuery>, QueryRejection>,
 ) -> Response {
     let next = query.map(|Query(query)| query.next).unwrap_or_default();
-    if visitor.is_logged_in {
+    // Who may only read can log in with another key.
+    if visitor.may(AccessRole::Act) {
         return redirect(local_path(&next));
     }
     page(&visitor, &next, None, StatusCode::OK)
 }
 
-/// `POST /login`: begins a session if the token is valid.
+/// `POST /login`: begins a session if the token or access key is valid.
 pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Request) -> Response {
     let fields = request.extensions().get::<FormFields>().cloned().unwrap_or_default();
     let visitor = request.extensions().get::<Visitor>().cloned().unwrap_or_default();
@@ -45,22 +46,25 @@ pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Reque
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         return response;
     }
-    let Ok(Some(token)) = live::resolve(deps.app.bearer.clone()).await else {
-        return page(&visitor, &next, None, StatusCode::FORBIDDEN);
+    let token = live::resolve(deps.app.bearer.clone()).await.ok().flatten();
+    // `text` trims the spaces and line ends of a pasted key.
+    let caller = match authorization::caller_of(&deps, fields.text("token"), token.as_ref()).await {
+        Ok(Some(caller)) => caller,
+        Ok(None) if !visitor.has_login => return page(&visitor, &next, None, StatusCode::FORBIDDEN),
+        Ok(None) => {
+            deps.access.failed_logins(|logins| logins.record_failure(peer, now));
+            tracing::warn!(%peer, "login failed: wrong access key");
+            return page(&visitor, &next, Some("Wrong access key."), StatusCode::FORBIDDEN);
+        }
+        Err(error) => return WebError::from(error).into_response(),
     };
-    // `text` trims the spaces and line ends of a pasted token.
-    if !authorization::is_token(fields.text("token"), Some(&token)) {
-        deps.access.failed_logins(|logins| logins.record_failure(peer, now));
-        tracing::warn!(%peer, "login failed: wrong token");
-        return page(&visitor, &next, Some("Wrong token."), StatusCode::FORBIDDEN);
-    }
     deps.access.failed_logins(|logins| logins.record_success(peer));
-    let value = match deps.access.begin_session(&deps.app.store, &token, now).await {
+    let value = match deps.access.begin_session(&deps.app.store, &caller, token.as_ref(), now).await {
         Ok(Some(value)) => value,
         Ok(None) => return (StatusCode::INTERNAL_SERVER_ERROR, "cannot get random bytes from the system\n").into_response(),
         Err(error) => return WebError::from(error).into_response(),
     };
-    tracing::info!(%peer, "login succeeded");
+    tracing::info!(%peer, name = caller.actor.name, "login succeeded");
     with_cookie(redirect(&next), &cookie(&deps, &value, MAX_SESSION_AGE.num_seconds()))
 }
 
@@ -114,6 +118,13 @@ pub(in crate::http) fn form_rejection(error: FormError, visitor: &Visitor) -> Re
         FormError::NotLoggedIn if visitor.has_login => (ErrorCode::Unauthorized, "log in to make changes"),
         FormError::NotLoggedIn => {
             (ErrorCode::Unauthorized, "changes need a token, and none is set. The login page explains how to set one")
+        }
+        FormError::Role(required) => {
+            let (actor, role) = (visitor.actor.clone(), visitor.role);
+            return match actor.zip(role) {
+                Some((actor, role)) => WebError::insufficient_role(&actor, role, required).into_response(),
+                None => WebError::new(ErrorCode::Unauthorized, "log in to make changes").into_response(),
+            };
         }
         FormError::Expired => (ErrorCode::FormRejected, "the form has expired. Reload the page and try again"),
     };

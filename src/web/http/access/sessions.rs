@@ -1,19 +1,20 @@
 //! Login sessions. The cookie contains the session and a signature, so that every instance on a database accepts it, also after a restart.
-//! A session ends at the logout, after a time, or when the configured token changes, because the key of the signature depends on it. Pure.
+//! A session ends at the logout, after a time, or when the token or access key that it began with changes, because the key of the signature
+//! depends on it. Pure.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{SubsecRound as _, TimeDelta};
 use ring::hmac;
 
-use super::fingerprint;
+use super::{Fingerprint, fingerprint};
 use model::{LinkKey, MAX_SESSION_AGE, Timestamp, config::SecretText};
 
 /// The time without a request after which a session ends.
 const MAX_IDLE: TimeDelta = TimeDelta::hours(12);
 /// The interval at which a session in use gets a new cookie.
 const RENEWAL_INTERVAL: TimeDelta = TimeDelta::minutes(10);
-/// The maximum length of a cookie value.
-const MAX_COOKIE_BYTES: usize = 256;
+/// The maximum length of a cookie value. The longest part is the name of an access key.
+const MAX_COOKIE_BYTES: usize = 1024;
 
 /// The key that signs sessions.
 pub(in crate::http) struct SessionKey(hmac::Key);
@@ -22,10 +23,29 @@ impl SessionKey {
     /// Returns the key for the configured token. `shared` is the key of the database, without which a weak token could be guessed from a
     /// cookie.
     pub fn of(shared: &LinkKey, token: &SecretText) -> Self {
+        Self::derived(shared, b"cliffwatch session 1\0", token.expose().as_bytes())
+    }
+
+    /// Returns the key for the access key with this hash.
+    pub fn of_access_key(shared: &LinkKey, hash: &Fingerprint) -> Self {
+        Self::derived(shared, b"cliffwatch access key session 1\0", hash)
+    }
+
+    /// Returns the key for the forms of users whom a reverse proxy names.
+    pub fn of_proxy(shared: &LinkKey) -> Self {
+        Self::derived(shared, b"cliffwatch proxy user 1\0", b"")
+    }
+
+    fn derived(shared: &LinkKey, purpose: &[u8], secret: &[u8]) -> Self {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, shared.bytes()));
-        context.update(b"cliffwatch session 1\0");
-        context.update(token.expose().as_bytes());
+        context.update(purpose);
+        context.update(secret);
         Self(hmac::Key::new(hmac::HMAC_SHA256, context.sign().as_ref()))
+    }
+
+    /// Returns the CSRF token of the forms of a user or a session.
+    pub fn csrf_token(&self, of: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.sign(FORMS, of))
     }
 
     /// Signs a text for a purpose, so that signatures for another purpose differ.
@@ -44,6 +64,8 @@ pub(in crate::http) struct Session {
     id: String,
     began_at: Timestamp,
     used_at: Timestamp,
+    /// The name of the access key that it began with. `None` for the token.
+    access_key: Option<String>,
 }
 
 impl std::fmt::Debug for Session {
@@ -54,16 +76,25 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     /// Begins a session. `id` is a random text of letters, digits, `-`, and `_`.
-    pub fn begin(id: String, now: Timestamp) -> Self {
+    pub fn begin(id: String, access_key: Option<String>, now: Timestamp) -> Self {
         let now = now.trunc_subsecs(0);
-        Self { id, began_at: now, used_at: now }
+        Self { id, began_at: now, used_at: now, access_key }
     }
 
     /// Returns the value of the cookie.
     pub fn cookie(&self, key: &SessionKey) -> String {
-        let text = format!("{}.{}.{}", self.id, self.began_at.timestamp(), self.used_at.timestamp());
+        let mut text = format!("{}.{}.{}", self.id, self.began_at.timestamp(), self.used_at.timestamp());
+        if let Some(name) = &self.access_key {
+            text = format!("{text}.{}", URL_SAFE_NO_PAD.encode(name));
+        }
         let tag = URL_SAFE_NO_PAD.encode(key.sign(COOKIE, &text));
         format!("{text}.{tag}")
+    }
+
+    /// Returns the name of the access key in a cookie, whose signature decides whether that is true. `None` for the token.
+    pub fn claimed_access_key(cookie: &str) -> Option<String> {
+        let (text, _) = cookie.rsplit_once('.').filter(|_| cookie.len() <= MAX_COOKIE_BYTES)?;
+        String::from_utf8(URL_SAFE_NO_PAD.decode(text.split('.').nth(3)?).ok()?).ok()
     }
 
     /// Reads a cookie. `None` if its signature is not valid, or if the session has expired.
@@ -74,7 +105,7 @@ impl Session {
         let mut parts = text.split('.');
         let id = parts.next()?.to_owned();
         let mut time = || chrono::DateTime::from_timestamp(parts.next()?.parse().ok()?, 0);
-        let session = Self { id, began_at: time()?, used_at: time()? };
+        let session = Self { id, began_at: time()?, used_at: time()?, access_key: Self::claimed_access_key(cookie) };
         session.is_valid(now).then_some(session)
     }
 
@@ -95,7 +126,7 @@ impl Session {
 
     /// Returns the CSRF token of the forms in this session.
     pub fn csrf_token(&self, key: &SessionKey) -> String {
-        URL_SAFE_NO_PAD.encode(key.sign(FORMS, &self.id))
+        key.csrf_token(&self.id)
     }
 
     /// Returns a hash that does not reveal the cookie, and the start of the session.

@@ -1,12 +1,13 @@
 //! Actions on deliveries and on held responses.
 
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::lists::{delivery_id, unknown_delivery};
 use crate::http::HttpDeps;
+use crate::http::access::ActDeps;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::idempotency::{Acted, RequestKey, perform};
@@ -15,7 +16,7 @@ use model::{ActionOutcome, DeliveryState, UserAction};
 
 /// `POST /api/v1/outbox/{id}/retry`: makes a delivery due, with its webhook id and a new retry schedule.
 pub(super) async fn retry(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(key): Extension<RequestKey>,
 ) -> Result<Response, WebError> {
@@ -29,7 +30,7 @@ pub(super) async fn retry(
 
 /// `POST /api/v1/outbox/{id}/drop`: removes a delivery from the outbox without sending it.
 pub(super) async fn drop_delivery(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(key): Extension<RequestKey>,
 ) -> Result<Response, WebError> {
@@ -42,7 +43,7 @@ pub(super) async fn drop_delivery(
 
 /// `POST /api/v1/tokens/{id}/accept`: applies the held responses of a token. Records that are missing from the next one count as removed.
 pub(super) async fn accept(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(key): Extension<RequestKey>,
 ) -> Result<Response, WebError> {

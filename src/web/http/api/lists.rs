@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 
-use super::operations::{ALERTS, CHANGES, DELIVERIES, RULE_LIST};
+use super::operations::{ALERTS, AUDIT, CHANGES, DELIVERIES, RULE_LIST};
 use crate::http::HttpDeps;
 use crate::http::alert_detail::AlertDetail;
 use crate::http::cursor;
@@ -14,7 +14,9 @@ use crate::http::error_code::ErrorCode;
 use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::names;
-use crate::http::parameters::{ACKNOWLEDGED, ALERT_SORT, BEFORE, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE};
+use crate::http::parameters::{
+    ACKNOWLEDGED, ALERT_SORT, AUDIT_TYPE, AUTHOR, BEFORE, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE,
+};
 use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
 use crate::http::rule_view::rule_views;
@@ -22,8 +24,8 @@ use chart::past_polls;
 use daemon::current_texts::show_current_texts;
 use daemon::view::{AlertView, PastPollsView};
 use model::{
-    Alert, AlertCursor, AlertFilter, AlertId, AlertState, ChangeFilter, ChangeKind, ChangeRow, DeliveryId, DeliveryState, Listed,
-    NumberedAlert, OutboxFilter, OutboxRow, Resource,
+    Alert, AlertCursor, AlertFilter, AlertId, AlertState, AuditFilter, AuditRow, ChangeFilter, ChangeKind, ChangeRow, DeliveryId,
+    DeliveryState, EventType, Listed, NumberedAlert, OutboxFilter, OutboxRow, Resource,
 };
 use store::StoreError;
 
@@ -122,6 +124,26 @@ pub(in crate::http) async fn delivery_page(
         limit: limit + 1,
     };
     Ok(ListPage::of_numbered(deps.app.store.outbox_listed(filter).await?, limit, position, |row| row.id.0))
+}
+
+/// Loads a page of the audit log.
+pub(in crate::http) async fn audit_page(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<ListPage<AuditRow>, WebError> {
+    let (range, position) = (query.time_range(deps.app.clock.now())?, query.position()?);
+    let filter = AuditFilter {
+        actor: query.text(AUTHOR).map(str::to_owned),
+        kinds: query.items(AUDIT_TYPE, EventType::parse)?,
+        since: range.since,
+        until: range.until,
+        position,
+        limit: limit + 1,
+    };
+    Ok(ListPage::of_numbered(deps.app.store.audit(filter).await?, limit, position, |row| row.no))
+}
+
+/// `GET /api/v1/audit`.
+pub(super) async fn audit(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {
+    let query = AUDIT.query(&uri)?;
+    Ok(audit_page(&deps, &query, query.limit()).await?.response(&query, &uri))
 }
 
 pub(super) async fn outbox(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Response, WebError> {

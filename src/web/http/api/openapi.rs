@@ -57,7 +57,7 @@ fn openapi_json() -> Value {
 }
 
 /// The version of the API's contract: the major number is that of the paths, the minor number rises with each addition.
-const CONTRACT_VERSION: &str = "1.5.0";
+const CONTRACT_VERSION: &str = "1.6.0";
 
 /// A documented failure of operations.
 struct DocumentedProblem {

@@ -5,9 +5,9 @@ use axum::http::{Method, Uri};
 use crate::http::error::WebError;
 use crate::http::feeds::{ATOM_PARAMETERS, CALENDAR_PARAMETERS};
 use crate::http::parameters::{
-    ACKNOWLEDGED, ALERT_SORT, BEFORE, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM, GROUP, KIND, MATCHER,
-    MIN_VALUE, ONE_GROUP, PAGES, PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY, SINCE, SORT, STATE, TO,
-    TOKEN, TOKENS, UNLOCK_TYPE, WAIT, WITHIN,
+    ACKNOWLEDGED, ALERT_SORT, AUDIT_TYPE, AUTHOR, BEFORE, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM, GROUP,
+    KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGES, PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY, SINCE,
+    SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE, WAIT, WITHIN,
 };
 use crate::http::query::ListQuery;
 use model::AccessRole;
@@ -166,6 +166,13 @@ pub(in crate::http) const ALERTS: Operation = list(
     "Alert",
     &[STATE, RULE, TOKEN, GROUP, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO, ALERT_SORT, BEFORE],
 );
+pub(in crate::http) const AUDIT: Operation = list(
+    "/api/v1/audit",
+    "listActions",
+    "List the actions of users, newest first",
+    "AuditRow",
+    &[AUTHOR, AUDIT_TYPE, SINCE, FROM, TO, BEFORE],
+);
 pub(super) const EVENTS: Operation = Operation {
     parameters: &[EVENT_AFTER, EVENT_TYPE, EVENT_LIMIT, WAIT],
     ..get(
@@ -220,6 +227,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
     ),
     get("/api/v1/polls", "listPolls", "List the latest polls of each endpoint", DocumentedBody::All("PastPolls")),
     RULE_LIST,
+    AUDIT,
     DELIVERIES,
     get(
         "/api/v1/outbox/{id}",

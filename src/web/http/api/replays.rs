@@ -1,12 +1,13 @@
 //! `/api/v1/replays`: sends the messages of a time range again. Authorization has checked the token.
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::Extension;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use crate::http::HttpDeps;
+use crate::http::access::ActDeps;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::idempotency::{RequestKey, replayed, reused};
@@ -20,7 +21,7 @@ const FIELDS: &[FieldNames] =
 
 /// `POST /api/v1/replays`.
 pub(super) async fn create(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(key): Extension<RequestKey>,
     body: JsonBody,
 ) -> Result<Response, WebError> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::operations::SILENCE_PREVIEW;
 use crate::http::HttpDeps;
+use crate::http::access::ActDeps;
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::idempotency::{Acted, RequestKey, perform};
@@ -147,7 +148,7 @@ fn silence_json(silence: Silence, hides: &SilencePreview, now: Timestamp) -> Val
 
 /// `POST /api/v1/silences`.
 pub(super) async fn create(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(key): Extension<RequestKey>,
     body: JsonBody,
 ) -> Result<Response, WebError> {
@@ -167,7 +168,7 @@ pub(super) async fn create(
 
 /// `PUT /api/v1/silences/{id}`: replaces the values of a silence that has not expired. It keeps its id, and its start once it has begun.
 pub(super) async fn update(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(key): Extension<RequestKey>,
     body: JsonBody,
@@ -211,7 +212,7 @@ fn response(acted: Acted) -> Result<Response, WebError> {
 }
 
 /// `DELETE /api/v1/silences/{id}`.
-pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+pub(super) async fn expire(ActDeps(deps): ActDeps, Path(id): Path<String>) -> Result<Response, WebError> {
     if deps.app.store.expire_silence(id.clone(), deps.app.clock.now()).await? {
         tracing::info!(silence = id, "silence expired");
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -229,7 +230,7 @@ const ACK_FIELDS: &[FieldNames] = &[("alert", None), ("author", None), ("comment
 
 /// `POST /api/v1/acks`.
 pub(super) async fn acknowledge(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(key): Extension<RequestKey>,
     body: JsonBody,
 ) -> Result<Response, WebError> {
@@ -258,7 +259,7 @@ pub(super) async fn acknowledge(
 }
 
 /// `DELETE /api/v1/acks/{id}`: removes the acknowledgement of an alert, so that its reminders resume.
-pub(super) async fn unacknowledge(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {
+pub(super) async fn unacknowledge(ActDeps(deps): ActDeps, Path(id): Path<String>) -> Result<Response, WebError> {
     if deps.app.store.unacknowledge(AlertId::from(id.as_str()), deps.app.clock.now()).await? {
         tracing::info!(alert = id, "acknowledgement removed");
         return Ok(StatusCode::NO_CONTENT.into_response());

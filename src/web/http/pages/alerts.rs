@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ActionResult, RequestVisitor, frame, login_url, render_page, state_choices, static_frame};
 use crate::http::HttpDeps;
-use crate::http::access::{forms::FormFields, login::redirect};
+use crate::http::access::{ActDeps, forms::FormFields, login::redirect};
 use crate::http::alert_detail::{AlertDetail, NotificationView, NotifiedText};
 use crate::http::api::operations::ALERTS;
 use crate::http::api::{lists, silences};
@@ -250,7 +250,7 @@ pub(super) fn matchers_of(alert: &Alert) -> Vec<Matcher> {
 
 /// `POST /alerts/{id}/acknowledge`.
 pub(super) async fn acknowledge(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
@@ -268,7 +268,7 @@ pub(super) async fn acknowledge(
 }
 
 /// `POST /alerts/{id}/unacknowledge`.
-pub(super) async fn unacknowledge(State(deps): State<HttpDeps>, Path(id): Path<String>) -> ActionResult {
+pub(super) async fn unacknowledge(ActDeps(deps): ActDeps, Path(id): Path<String>) -> ActionResult {
     let is_done = deps.app.store.unacknowledge(AlertId::from(id.as_str()), deps.app.clock.now()).await?;
     Ok(redirect_to_alert(&id, if is_done { "unacknowledged" } else { "over" }))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::alerts::matchers_of;
 use super::silences::DURATIONS;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
-use crate::http::access::{Visitor, forms, forms::FormFields, login::redirect};
+use crate::http::access::{ActDeps, Visitor, forms, forms::FormFields, login::redirect};
 use crate::http::{HttpDeps, api::lists};
 use crate::ui::page::Section;
 use daemon::view::AlertView;
@@ -131,7 +131,7 @@ pub(super) async fn preview(
 
 /// `POST /alerts/chosen/acknowledge`.
 pub(super) async fn acknowledge(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(visitor): RequestVisitor,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
@@ -158,7 +158,7 @@ pub(super) async fn acknowledge(
 
 /// `POST /alerts/chosen/silence`.
 pub(super) async fn silence(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(visitor): RequestVisitor,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {

@@ -91,7 +91,7 @@ async fn subscription(
     let base = deps.app.external_url.as_ref().map(|url| url.as_str().trim_end_matches('/')).unwrap_or_default();
     let plain =
         || FeedSubscription { url: href(&format!("{base}/{CALENDAR}"), &filters), is_secret: false, is_open: !visitor.has_login };
-    if !visitor.is_logged_in {
+    if !visitor.is_logged_in() {
         return Ok(plain());
     }
     let secret = live::resolve(deps.app.bearer.clone()).await.map_err(|error| {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, frame, login_url, render_page, state_choices};
-use crate::http::access::{forms::FormFields, login::redirect};
+use crate::http::access::{ActDeps, forms::FormFields, login::redirect};
 use crate::http::api::operations::DELIVERIES;
 use crate::http::parameters::{AFTER, RECEIVER};
 use crate::http::query::ListQuery;
@@ -90,7 +90,7 @@ pub(super) async fn show(
 
 /// `POST /deliveries/{id}/retry`.
 pub(super) async fn retry(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
@@ -103,7 +103,7 @@ pub(super) async fn retry(
 
 /// `POST /deliveries/{id}/drop`.
 pub(super) async fn drop_one(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Path(id): Path<String>,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
@@ -114,7 +114,7 @@ pub(super) async fn drop_one(
 }
 
 /// `POST /deliveries/retry-dead`: retries all dead letters, or only the ones of one receiver.
-pub(super) async fn retry_dead(State(deps): State<HttpDeps>, Extension(fields): Extension<FormFields>) -> ActionResult {
+pub(super) async fn retry_dead(ActDeps(deps): ActDeps, Extension(fields): Extension<FormFields>) -> ActionResult {
     let receiver = Some(fields.text("receiver")).filter(|name| !name.is_empty());
     let filter = OutboxFilter {
         receiver: receiver.map(ReceiverName::from),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
-use crate::http::access::{Visitor, login::redirect};
+use crate::http::access::{ActDeps, Visitor, login::redirect};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::request_limits::ReadDeps;
@@ -19,7 +19,7 @@ use daemon::dispatch::{digest_now, digest_test};
 use daemon::live::LiveConfig;
 use daemon::view::DigestView;
 use engine::digest_schedule::DigestPlan;
-use model::{Batch, BatchKind, Commit, DeliveryId, DueDelivery, ReceiverName, Timestamp, digest};
+use model::{Batch, BatchKind, Commit, DeliveryId, DueDelivery, EventType, LoggedAction, ReceiverName, Timestamp, digest};
 use notify::{Brief, Mail, compose};
 use store::StoreError;
 
@@ -86,10 +86,12 @@ pub(super) async fn preview(
 }
 
 /// `POST /digests/{receiver}/test`: sends the current digest to its receiver, marked as a test.
-pub(super) async fn test(ReadDeps(deps): ReadDeps, Path(receiver): Path<String>) -> ActionResult {
+pub(super) async fn test(ActDeps(deps): ActDeps, Path(receiver): Path<String>) -> ActionResult {
     let (now, live) = (deps.app.clock.now(), deps.app.live.load_full());
     let notice = digest_test(&deps.app.store, (&live.watch, &live.active), plan_of(&live, &receiver)?, now).await?;
     deps.app.store.commit(Commit { at: now, notifications: vec![notice], ..Commit::default() }).await?;
+    let action = LoggedAction::new(receiver.as_str(), None);
+    deps.app.store.log_action(EventType::TestRequested, action, now).await?;
     (deps.app.wake)();
     tracing::info!(receiver, "test digest requested");
     Ok(redirect("/digests?done=digest-tested"))

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::HttpDeps;
-use crate::http::access::{Visitor, forms::FormFields, login::redirect};
+use crate::http::access::{ActDeps, Visitor, forms::FormFields, login::redirect};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::ui::page::Section;
@@ -17,7 +17,7 @@ use daemon::live::LiveConfig;
 use daemon::rule_edit::{self, PreparedRule};
 use daemon::token_names::{FindTokenError, find_token};
 use model::config::Span;
-use model::{Recipient, SourceText, phrase};
+use model::{EventType, LoggedAction, Recipient, SourceText, phrase};
 use tools::new_rule::{self, RuleOption, RuleRequest, RuleTopic, parse_money};
 use tools::ruletest::TestOutcome;
 
@@ -233,7 +233,7 @@ pub(super) async fn show(State(deps): State<HttpDeps>, Extension(visitor): Reque
 
 /// `POST /rules/new`: saves the rule and reloads. If the reload fails, the files are restored.
 pub(super) async fn save(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(visitor): RequestVisitor,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
@@ -262,6 +262,8 @@ pub(super) async fn save(
         tracing::warn!(rule = draft.name, author, "a rule that was made on the pages was withdrawn, because the reload failed");
         return page(&deps, &visitor, draft, Err(format!("Nothing was saved, because the reload failed: {problem}")));
     }
+    let action = LoggedAction::new(draft.name.as_str(), Some(rule.file.path.display().to_string()));
+    deps.app.store.log_action(EventType::RuleSaved, action, deps.app.clock.now()).await?;
     tracing::info!(rule = draft.name, file = %rule.file.path.display(), author, "rule saved on the pages");
     Ok(redirect("/rules?done=rule-saved"))
 }

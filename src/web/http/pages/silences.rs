@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::alerts::DoneQuery;
 use super::{ActionResult, RequestVisitor, render_page, static_frame};
-use crate::http::access::{Visitor, forms::FormFields, login::redirect};
+use crate::http::access::{ActDeps, Visitor, forms::FormFields, login::redirect};
 use crate::http::request_limits::ReadDeps;
 use crate::http::{HttpDeps, api::silences};
 use crate::ui::page::Section;
@@ -115,7 +115,7 @@ pub(super) async fn preview(
 
 /// `POST /silences`.
 pub(super) async fn create(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(visitor): RequestVisitor,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
@@ -135,7 +135,7 @@ pub(super) async fn create(
 }
 
 /// `POST /silences/{id}/expire`.
-pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> ActionResult {
+pub(super) async fn expire(ActDeps(deps): ActDeps, Path(id): Path<String>) -> ActionResult {
     let is_done = deps.app.store.expire_silence(id.clone(), deps.app.clock.now()).await?;
     if is_done {
         tracing::info!(silence = id, "silence expired");

@@ -4,6 +4,7 @@ mod bulk;
 mod calendar;
 mod group;
 mod new_rule;
+mod people;
 mod sessions;
 mod supply;
 mod texts;
@@ -183,7 +184,7 @@ async fn login_action_and_logout_off_loopback() {
     assert_valid_page("/login", &page);
 
     let (status, page) = browser.post("/login", &[("token", "wrong"), ("next", &path)]).await;
-    assert!(status == 403 && page.contains("Wrong token.") && !page.contains("set-cookie"), "{page}");
+    assert!(status == 403 && page.contains("Wrong access key.") && !page.contains("set-cookie"), "{page}");
     assert!(!page.contains("wrong\""), "the page does not show the token");
     let cross_site = browser.post_raw("/login", "Origin: https://evil.example\r\n", "token=right-token").await;
     assert_eq!(cross_site.0, 403);

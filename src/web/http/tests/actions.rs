@@ -353,7 +353,7 @@ async fn revoked_and_unknown_keys_are_rejected_and_counted() {
             .expect("read")
     );
     assert_eq!(read("another").await.code(), (401, "unauthorized"), "the name is taken");
-    assert!(app.store.revoke_access_key("bot".into()).await.expect("revoked"));
+    assert!(app.store.revoke_access_key("bot".into(), now()).await.expect("revoked"));
     let response = read("secret-of-bot").await;
     assert_eq!(response.code(), (401, "unauthorized"));
     let header = |response: &TestResponse, name: &str| {

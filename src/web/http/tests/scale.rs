@@ -244,6 +244,7 @@ async fn pages_of_ten_thousand_tokens() {
         "/deliveries?receiver=ops&state=delivered",
         "/deliveries/42",
         "/digests",
+        "/audit",
         "/digests/desk/preview",
         "/login",
         "/metrics",

@@ -176,6 +176,7 @@ async fn statements_of_a_page_do_not_depend_on_the_number_of_tokens() {
         "/rules".to_owned(),
         "/deliveries".to_owned(),
         "/digests".to_owned(),
+        "/audit".to_owned(),
         "/digests/desk/preview".to_owned(),
         "/metrics".to_owned(),
         "/feed.atom".to_owned(),

@@ -32,13 +32,18 @@ fn detects_cross_site_forms() {
 fn rejects_form_without_valid_csrf_token() {
     let visitor = |token: Option<&str>| Visitor {
         csrf_token: token.map(str::to_owned),
-        is_logged_in: true,
+        role: Some(AccessRole::Act),
         has_login: true,
-        session: None,
-        sees_positions: false,
+        ..Visitor::default()
     };
     let check = |body: &str, token| {
-        super::check(&FormFields::parse(body.as_bytes()), FormKind::Change, &visitor(token), &HeaderMap::new(), None)
+        super::check(
+            &FormFields::parse(body.as_bytes()),
+            FormKind::Change(AccessRole::Act),
+            &visitor(token),
+            &HeaderMap::new(),
+            None,
+        )
     };
     assert_eq!(check("csrf=abc&x=1", Some("abc")), Ok(()));
     assert_eq!(check("csrf=abd&x=1", Some("abc")), Err(FormError::Expired));
@@ -51,7 +56,19 @@ fn visitor_without_session_can_preview_but_not_change() {
     let visitor = Visitor { csrf_token: Some("abc".into()), ..Visitor::default() };
     let check = |kind| super::check(&FormFields::parse(b"csrf=abc"), kind, &visitor, &HeaderMap::new(), None);
     assert_eq!(check(FormKind::Trial), Ok(()));
-    assert_eq!(check(FormKind::Change), Err(FormError::NotLoggedIn));
+    assert_eq!(check(FormKind::Change(AccessRole::View)), Err(FormError::NotLoggedIn));
+}
+
+#[test]
+fn form_needs_a_sufficient_role() {
+    let visitor = |role| Visitor { csrf_token: Some("abc".into()), role: Some(role), ..Visitor::default() };
+    for role in AccessRole::ALL {
+        for required in AccessRole::ALL {
+            let kind = FormKind::Change(required);
+            let checked = super::check(&FormFields::parse(b"csrf=abc"), kind, &visitor(role), &HeaderMap::new(), None);
+            assert_eq!(checked, if role >= required { Ok(()) } else { Err(FormError::Role(required)) }, "{role} for {required}");
+        }
+    }
 }
 
 #[test]

@@ -11,20 +11,36 @@ fn key(shared: u8, token: &str) -> SessionKey {
 #[test]
 fn session_is_valid_on_every_instance_until_the_token_changes() {
     let now = start();
-    let session = Session::begin("id_-7".into(), now);
+    let session = Session::begin("id_-7".into(), None, now);
     let cookie = session.cookie(&key(1, "old"));
     assert_eq!(Session::read(&cookie, &key(1, "old"), now), Some(session.clone()));
     assert_eq!(Session::read(&cookie, &key(1, "new"), now), None, "the configured token changed");
     assert_eq!(Session::read(&cookie, &key(2, "old"), now), None, "another database");
     assert_eq!(session.csrf_token(&key(1, "old")), session.csrf_token(&key(1, "old")));
-    assert_ne!(session.csrf_token(&key(1, "old")), Session::begin("other".into(), now).csrf_token(&key(1, "old")));
+    assert_ne!(session.csrf_token(&key(1, "old")), Session::begin("other".into(), None, now).csrf_token(&key(1, "old")));
     assert!(!cookie.contains(&session.csrf_token(&key(1, "old"))));
+}
+
+#[test]
+fn session_of_an_access_key_is_valid_for_that_key_only() {
+    let (now, shared) = (start(), LinkKey::new([1; 32]));
+    let key = SessionKey::of_access_key(&shared, &[7; 32]);
+    for name in ["bot", "Ann Müller of the desk", &"ü".repeat(100)] {
+        let session = Session::begin("id".into(), Some(name.to_owned()), now);
+        let cookie = session.cookie(&key);
+        assert_eq!(Session::claimed_access_key(&cookie).as_deref(), Some(name));
+        assert_eq!(Session::read(&cookie, &key, now), Some(session));
+        assert_eq!(Session::read(&cookie, &SessionKey::of_access_key(&shared, &[8; 32]), now), None, "another key of this name");
+        assert_eq!(Session::read(&cookie, &SessionKey::of(&shared, &"t".to_owned().into()), now), None, "the token");
+    }
+    let of_token = Session::begin("id".into(), None, now).cookie(&self::key(1, "t"));
+    assert_eq!(Session::claimed_access_key(&of_token), None);
 }
 
 #[test]
 fn session_ends_when_idle_and_at_maximum_age() {
     let (now, key) = (start(), key(1, "t"));
-    let mut session = Session::begin("id".into(), now);
+    let mut session = Session::begin("id".into(), None, now);
     let cookie = session.cookie(&key);
     assert!(Session::read(&cookie, &key, now + MAX_IDLE - TimeDelta::seconds(1)).is_some());
     assert_eq!(Session::read(&cookie, &key, now + MAX_IDLE), None);
@@ -43,7 +59,7 @@ fn session_ends_when_idle_and_at_maximum_age() {
 #[test]
 fn changed_cookie_is_rejected() {
     let (now, key) = (start(), key(1, "t"));
-    let cookie = Session::begin("id".into(), now).cookie(&key);
+    let cookie = Session::begin("id".into(), None, now).cookie(&key);
     for at in 0..cookie.len() {
         for byte in *b"0A.~" {
             let mut changed = cookie.clone().into_bytes();
@@ -63,7 +79,7 @@ fn changed_cookie_is_rejected() {
 
 #[test]
 fn debug_output_hides_secrets() {
-    let session = Session::begin("the-id".into(), start());
+    let session = Session::begin("the-id".into(), None, start());
     assert!(!format!("{session:?}").contains("the-id"));
     assert!(!session.identity().0.contains("the-id"));
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{filters, query, resolved, silence_json};
 use crate::http::HttpDeps;
+use crate::http::access::ActDeps;
 use crate::http::api::silences::{self, parse_matcher};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
@@ -47,7 +48,7 @@ fn unknown_silence() -> WebError {
 
 /// `POST /api/v2/silences`. With `id`, the new silence replaces that one, and gets another id.
 pub(super) async fn create(
-    State(deps): State<HttpDeps>,
+    ActDeps(deps): ActDeps,
     Extension(key): Extension<RequestKey>,
     body: JsonBody,
 ) -> Result<Response, WebError> {
@@ -86,7 +87,7 @@ async fn requested(deps: &HttpDeps, body: &JsonBody, now: Timestamp) -> Result<S
 }
 
 /// `DELETE /api/v2/silence/{id}`.
-pub(super) async fn expire(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<StatusCode, WebError> {
+pub(super) async fn expire(ActDeps(deps): ActDeps, Path(id): Path<String>) -> Result<StatusCode, WebError> {
     if !deps.app.store.expire_silence(id.clone(), deps.app.clock.now()).await? {
         return Err(silences::unknown_silence());
     }

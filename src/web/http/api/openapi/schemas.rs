@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::http::error_code::ErrorCode;
 use model::wire::{Allocation, Burn, Buyback, Described, Emission, FundingRound, JsonShape, ObjectShape, TokenItem, UnlockEvent};
 use model::{
-    AccessRole, AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, EventType, KnownSupply,
+    AccessRole, ActorSource, AlertState, AttemptOutcome, BatchKind, ChangeKind, DeliveryState, Endpoint, EventType, KnownSupply,
     NotificationKind, NotificationRole, NotificationState, OptOutSource, PastPollState, Resolution, Resource, SilenceState,
     UnlockKind,
 };
@@ -16,6 +16,7 @@ pub(super) const ENUMERATIONS: &[(&str, &[&str])] = &[
     ("AlertState", &AlertState::WORDS),
     ("AttemptOutcome", &AttemptOutcome::WORDS),
     ("BatchKind", &BatchKind::WORDS),
+    ("AuthorSource", &ActorSource::WORDS),
     ("ChangeKind", &ChangeKind::WORDS),
     ("DeliveryState", &DeliveryState::WORDS),
     ("Endpoint", &Endpoint::WORDS),
@@ -94,10 +95,20 @@ const fn event_body(kind: EventType) -> &'static str {
         | EventType::IncidentFiring
         | EventType::IncidentResolved => "LoggedAlert",
         EventType::Notification => "DecidedNotification",
-        EventType::DeliveryDelivered | EventType::DeliveryDead | EventType::DeliveryDropped => "EndedDelivery",
+        EventType::DeliveryDelivered | EventType::DeliveryDead | EventType::DeliveryDropped | EventType::DeliveryRetried => {
+            "EndedDelivery"
+        }
         EventType::ReplayRequested => "RequestedReplay",
         EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => "AcknowledgedAlert",
         EventType::SilenceCreated | EventType::SilenceUpdated | EventType::SilenceExpired => "LoggedSilence",
+        EventType::ResponseAccepted
+        | EventType::DigestStopped
+        | EventType::DigestResumed
+        | EventType::TestRequested
+        | EventType::RuleSaved
+        | EventType::AccessKeyAdded
+        | EventType::AccessKeyRevoked
+        | EventType::ReloadRequested => "LoggedAction",
         EventType::ReloadSucceeded | EventType::ReloadFailed => "LoggedReload",
     }
 }
@@ -202,7 +213,7 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "DigestStatus",
-        "receiver: string, when: string, lastAt: time?, nextAt: time?, recipients: integer, stopped: [StoppedRecipient]",
+        "receiver: string, when: string, lastAt: time?, sentAt: time?, nextAt: time?, recipients: integer, stopped: [StoppedRecipient]",
     ),
     ("StoppedRecipient", "address: string, at: time, via: OptOutSource"),
     ("DatabaseStatus", "path: string, bytes: integer"),
@@ -340,6 +351,11 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     ("AcknowledgedAlert", "alert: string, author: string?, comment: string?"),
     ("LoggedSilence", "silence: string, author: string, comment: string, startsAt: time, endsAt: time"),
+    ("LoggedAction", "subject: string, detail: string?"),
+    (
+        "AuditRow",
+        "id: integer, at: time, author: string, via: AuthorSource, type: EventType, token: string?, subject: string, facts: any",
+    ),
     ("LoggedReload", "rules: integer?, problem: string?"),
     ("Description", "openapi: string, info: {any}, paths: {any}, components: {any}, security: [{any}]"),
     (

@@ -1,0 +1,127 @@
+//! The audit log: each action once, with its author, on both engines.
+
+use tempfile::TempDir;
+
+use super::support::*;
+use crate::Store;
+use model::*;
+
+fn ann() -> Actor {
+    Actor { name: "ann".into(), via: ActorSource::Key }
+}
+
+fn silence(id: &str) -> Silence {
+    Silence {
+        id: id.to_owned(),
+        matchers: vec![Matcher::parse("token=arbitrum").expect("a matcher")],
+        author: "ann".into(),
+        comment: "a planned move".into(),
+        starts_at: now(),
+        ends_at: now() + minutes(60),
+        created_at: now(),
+    }
+}
+
+/// Returns all rows, oldest first, as author, type, and subject.
+async fn logged(store: &Store) -> Vec<(String, &'static str, String)> {
+    let listed = store.audit(AuditFilter { limit: 99, ..AuditFilter::default() }).await.expect("read");
+    assert_eq!(listed.total, listed.rows.len() as u64);
+    listed.rows.into_iter().rev().map(|row| (row.actor.name, row.kind.as_str(), row.subject)).collect()
+}
+
+#[tokio::test]
+async fn each_action_has_a_row_with_its_author() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let alert = notify(&store, "a", &["ops", "desk"]).await;
+    let ids: Vec<DeliveryId> = alert.iter().map(|due| due.id).collect();
+    let acting = store.acting_as(ann());
+    let id = firing("unlock/arbitrum/x", None);
+    store.commit(at(Commit { alerts: vec![id.clone()], ..Commit::default() })).await.expect("committed");
+
+    acting.put_silence(silence("si_1")).await.expect("written");
+    acting.expire_silence("si_1".into(), now() + minutes(1)).await.expect("ended");
+    acting.acknowledge(id.id.to_string(), "ann".into(), "known".into(), now()).await.expect("acknowledged");
+    acting.unacknowledge(id.id.clone(), now()).await.expect("removed");
+    acting.retry_at(vec![ids[0]], now()).await.expect("retried");
+    acting.drop_at(vec![ids[1]], now()).await.expect("dropped");
+    let opt_out = OptOut { receiver: "desk".into(), address: "a@example.com".into(), at: now(), via: OptOutSource::Hand };
+    acting.opt_out(opt_out.clone()).await.expect("written");
+    acting.opt_in("desk".into(), "a@example.com".into(), now()).await.expect("written");
+    let key = AccessKey { name: "bot".into(), role: AccessRole::Act, created_at: now() };
+    acting.add_access_key(key, [1; 32]).await.expect("added");
+    acting.revoke_access_key("bot".into(), now()).await.expect("revoked");
+    acting
+        .log_action(EventType::RuleSaved, LoggedAction::new("Big", Some("rules/big.toml".into())), now())
+        .await
+        .expect("written");
+
+    let (first, second) = (ids[0].to_string(), ids[1].to_string());
+    let expected = [
+        ("silence.created", "si_1"),
+        ("silence.expired", "si_1"),
+        ("acknowledgement.added", id.id.as_str()),
+        ("acknowledgement.removed", id.id.as_str()),
+        ("delivery.retried", first.as_str()),
+        ("delivery.dropped", second.as_str()),
+        ("digest.stopped", "desk"),
+        ("digest.resumed", "desk"),
+        ("access-key.added", "bot"),
+        ("access-key.revoked", "bot"),
+        ("rule.saved", "Big"),
+    ];
+    assert_eq!(logged(&store).await, expected.map(|(kind, subject)| ("ann".to_owned(), kind, subject.to_owned())));
+
+    // Without effect, and without an author: no row.
+    acting.expire_silence("si_1".into(), now() + minutes(2)).await.expect("read");
+    acting.unacknowledge(id.id.clone(), now()).await.expect("read");
+    acting.drop_at(vec![ids[1]], now()).await.expect("read");
+    acting.revoke_access_key("bot".into(), now()).await.expect("read");
+    store.put_silence(silence("si_2")).await.expect("written");
+    assert_eq!(logged(&store).await.len(), expected.len());
+}
+
+#[tokio::test]
+async fn list_is_filtered_and_walked_in_both_directions() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let (ann, bob) = (store.acting_as(ann()), store.acting_as(Actor { name: "bob".into(), via: ActorSource::Proxy }));
+    for number in 0..5 {
+        let by = if number % 2 == 0 { &ann } else { &bob };
+        by.put_silence(Silence { created_at: now() + minutes(number), ..silence(&format!("si_{number}")) })
+            .await
+            .expect("written");
+    }
+    let subjects = async |filter: AuditFilter| {
+        let listed = store.audit(AuditFilter { limit: filter.limit.max(1), ..filter }).await.expect("read");
+        (listed.total, listed.rows.iter().map(|row| row.subject.clone()).collect::<Vec<_>>())
+    };
+    let all = AuditFilter { limit: 99, ..AuditFilter::default() };
+    assert_eq!(subjects(all.clone()).await, (5, ["si_4", "si_3", "si_2", "si_1", "si_0"].map(str::to_owned).to_vec()));
+    let by_bob = AuditFilter { actor: Some("bob".into()), ..all.clone() };
+    assert_eq!(subjects(by_bob).await, (2, ["si_3", "si_1"].map(str::to_owned).to_vec()));
+    let ended = AuditFilter { kinds: vec![EventType::SilenceExpired], ..all.clone() };
+    assert_eq!(subjects(ended).await, (0, vec![]));
+    let middle = AuditFilter { since: Some(now() + minutes(1)), until: Some(now() + minutes(3)), ..all.clone() };
+    assert_eq!(subjects(middle).await, (2, ["si_2", "si_1"].map(str::to_owned).to_vec()));
+    let rows = store.audit(all.clone()).await.expect("read").rows;
+    let after = ListPosition { after: Some(rows[1].no), ..ListPosition::default() };
+    let older = AuditFilter { position: after, limit: 2, ..all.clone() };
+    assert_eq!(subjects(older).await.1, ["si_2", "si_1"].map(str::to_owned));
+    let before = ListPosition { before: Some(rows[3].no), ..ListPosition::default() };
+    assert_eq!(subjects(AuditFilter { position: before, limit: 2, ..all }).await.1, ["si_3", "si_2"].map(str::to_owned));
+    assert_eq!(store.audit_actors().await.expect("read"), ["ann", "bob"]);
+}
+
+#[tokio::test]
+async fn audit_log_is_kept_longer_than_other_rows() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    store.acting_as(ann()).put_silence(silence("si_1")).await.expect("written");
+    let month = std::time::Duration::from_secs(30 * 86_400);
+    let later = now() + crate::audit::MIN_AUDIT_RETENTION;
+    store.prune(later, month, month).await.expect("pruned");
+    assert_eq!(logged(&store).await.len(), 1);
+    store.prune(later + minutes(1), month, month).await.expect("pruned");
+    assert_eq!(logged(&store).await.len(), 0);
+}

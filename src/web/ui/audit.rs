@@ -1,0 +1,152 @@
+//! The page of the actions of users.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::range::RangeView;
+use super::template::segment;
+use model::{ActorSource, AuditRow, EventType, Timestamp};
+
+#[derive(Debug, Serialize)]
+pub struct AuditPage {
+    pub now: Timestamp,
+    pub lines: Vec<AuditLine>,
+    /// The number of all actions that match the filters.
+    pub total: u64,
+    /// The names to choose from.
+    pub authors: Vec<String>,
+    /// The selected name. Empty for all.
+    pub author: String,
+    /// The types to choose from, with their names.
+    pub types: Vec<(&'static str, &'static str)>,
+    /// The selected type. Empty for all.
+    pub kind: String,
+    pub range: RangeView,
+    /// The path of the first page. `None` on it.
+    pub first: Option<String>,
+    /// The path of the page with older actions. `None` on the last page.
+    pub next: Option<String>,
+}
+
+/// An action as a sentence: author, verb, and object.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct AuditLine {
+    at: Timestamp,
+    author: String,
+    /// How the author was identified.
+    via: &'static str,
+    verb: &'static str,
+    object: String,
+    /// The path of the object. `None` if it has no page.
+    href: Option<String>,
+    /// The reason that the author gave, or what else the action was about. Empty if there is nothing to add.
+    detail: String,
+}
+
+impl AuditLine {
+    pub fn of(row: &AuditRow) -> Self {
+        let fact = |name: &str| row.facts.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+        // Who acts with the shared token types a name.
+        let typed = fact("author").filter(|typed| *typed != row.actor.name);
+        let author = match (row.actor.name.as_str(), typed) {
+            ("", Some(typed)) => typed.to_owned(),
+            ("", None) => "unknown".to_owned(),
+            (name, Some(typed)) => format!("{name} as {typed}"),
+            (name, None) => name.to_owned(),
+        };
+        let detail = match row.kind {
+            EventType::ReplayRequested => match (fact("since"), fact("until")) {
+                (Some(since), Some(until)) => format!("from {since} to {until}"),
+                _ => String::new(),
+            },
+            EventType::DeliveryRetried | EventType::DeliveryDropped => {
+                fact("receiver").map(|receiver| format!("to {receiver}")).unwrap_or_default()
+            }
+            EventType::AccessKeyAdded => fact("detail").map(|role| format!("with the role {role}")).unwrap_or_default(),
+            _ => fact("comment").or_else(|| fact("detail")).unwrap_or_default().to_owned(),
+        };
+        Self {
+            at: row.at,
+            author,
+            via: via(row.actor.via),
+            verb: verb(row.kind),
+            object: row.subject.clone(),
+            href: href(row),
+            detail,
+        }
+    }
+}
+
+/// Returns how an author was identified, as text.
+fn via(source: ActorSource) -> &'static str {
+    match source {
+        ActorSource::Token => "shared token",
+        ActorSource::Key => "access key",
+        ActorSource::Proxy => "reverse proxy",
+        ActorSource::Command => "command",
+        ActorSource::Link => "link in a mail",
+    }
+}
+
+/// Returns the name of a type of actions.
+pub fn noun(kind: EventType) -> &'static str {
+    match kind {
+        EventType::AcknowledgementAdded => "Acknowledgement",
+        EventType::AcknowledgementRemoved => "Acknowledgement withdrawn",
+        EventType::SilenceCreated => "Silence created",
+        EventType::SilenceUpdated => "Silence changed",
+        EventType::SilenceExpired => "Silence ended",
+        EventType::DeliveryRetried => "Delivery retried",
+        EventType::DeliveryDropped => "Delivery dropped",
+        EventType::ReplayRequested => "Replay",
+        EventType::TestRequested => "Test message",
+        EventType::ResponseAccepted => "Held response accepted",
+        EventType::DigestStopped => "Digest stopped",
+        EventType::DigestResumed => "Digest resumed",
+        EventType::RuleSaved => "Rule saved",
+        EventType::ReloadRequested => "Reload",
+        EventType::AccessKeyAdded => "Access key created",
+        EventType::AccessKeyRevoked => "Access key revoked",
+        other => other.as_str(),
+    }
+}
+
+/// Returns what the author did with the object.
+fn verb(kind: EventType) -> &'static str {
+    match kind {
+        EventType::AcknowledgementAdded => "acknowledged",
+        EventType::AcknowledgementRemoved => "withdrew the acknowledgement of",
+        EventType::SilenceCreated => "created the silence",
+        EventType::SilenceUpdated => "changed the silence",
+        EventType::SilenceExpired => "ended the silence",
+        EventType::DeliveryRetried => "retried the delivery",
+        EventType::DeliveryDropped => "dropped the delivery",
+        EventType::ReplayRequested => "requested a replay to",
+        EventType::TestRequested => "requested a test message to",
+        EventType::ResponseAccepted => "accepted the held response of",
+        EventType::DigestStopped => "stopped the digest of",
+        EventType::DigestResumed => "resumed the digest of",
+        EventType::RuleSaved => "saved the rule",
+        EventType::ReloadRequested => "requested a reload",
+        EventType::AccessKeyAdded => "created the access key",
+        EventType::AccessKeyRevoked => "revoked the access key",
+        other => other.as_str(),
+    }
+}
+
+fn href(row: &AuditRow) -> Option<String> {
+    let object = segment(&row.subject);
+    match row.kind {
+        EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => Some(format!("/alerts/{object}")),
+        EventType::SilenceCreated | EventType::SilenceUpdated | EventType::SilenceExpired => Some("/silences".to_owned()),
+        EventType::DeliveryRetried | EventType::DeliveryDropped => Some(format!("/deliveries/{object}")),
+        EventType::ResponseAccepted => Some(format!("/tokens/{object}")),
+        EventType::ReplayRequested | EventType::TestRequested => Some(format!("/deliveries?receiver={object}")),
+        EventType::DigestStopped | EventType::DigestResumed => Some("/digests".to_owned()),
+        EventType::RuleSaved => Some("/rules".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
