@@ -63,7 +63,8 @@ pub(super) async fn run(args: &AlertsArgs, invocation: &Invocation) -> anyhow::R
     let (rules, now) = (invocation.rules_for_texts(&config, &loaded.base_dir), invocation.clock.now());
     let watch = watch_of(&config.watch).map_err(anyhow::Error::msg)?;
     show_current_texts(&mut alerts.iter_mut().collect::<Vec<_>>(), &store, &watch, &rules, now).await?;
-    let alerts = AlertView::all(&alerts, &receiver_states, &tickers, now);
+    let assignments = store.assignments(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    let alerts = AlertView::all(&alerts, &receiver_states, &tickers, &assignments, now);
     let state = |alert: &AlertView| match alert.outcome.as_deref().or(alert.reason) {
         Some(reason) => format!("{} ({reason})", alert.state),
         None => alert.state.to_string(),

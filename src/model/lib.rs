@@ -51,6 +51,7 @@ pub mod http_date;
 pub mod incident;
 pub mod lease;
 pub mod matcher;
+pub mod note;
 pub mod pending;
 pub mod phrase;
 pub mod poll;

@@ -110,6 +110,7 @@ fn conditions(filter: &AlertFilter, notified: Option<&ReceiverSets>) -> Conditio
         Some(false) => conditions.and_plain("a.id NOT IN (SELECT alert FROM ack)"),
         None => &mut conditions,
     };
+    conditions.and_some("a.id IN (SELECT alert FROM assignee WHERE name = ?)", filter.assignee.clone());
     if let Some(ReceiverSets { by, sets, is_rare }) = notified {
         // Concatenation disables the index. If the receiver got most alerts, scanning by time is faster.
         let set = if *is_rare { format!("({by})") } else { format!("(({by}) || '')") };

@@ -11,7 +11,7 @@ use super::{Store, StoreError};
 use model::{ClockAnchor, MAX_CLOCK_DIFFERENCE, Timestamp};
 
 /// The columns that contain times of past events. A test compares the list with the schema.
-pub(super) const HAPPENED: [(&str, &[&str]); 22] = [
+pub(super) const HAPPENED: [(&str, &[&str]); 24] = [
     ("token", &["unlisted_at", "first_seen"]),
     ("feed", &["baseline_at", "read_at", "tried_at", "failing_since", "held_since"]),
     ("record", &["first_seen", "version_at"]),
@@ -34,6 +34,8 @@ pub(super) const HAPPENED: [(&str, &[&str]); 22] = [
     ("keyed_request", &["at"]),
     ("access_key", &["created_at"]),
     ("audit", &["at"]),
+    ("note", &["at"]),
+    ("assignee", &["at"]),
 ];
 
 /// Statements that fix deadlines. They run before the columns above are reset, which still show how far the clock was

@@ -24,7 +24,7 @@ use super::{DatabaseLocation, DatabaseServer, PostgresUrl, Store, failpoint};
 use model::Timestamp;
 
 /// The tables, each after the tables that it references. The lease is not copied: each server database has its own.
-const TABLES: [&str; 33] = [
+const TABLES: [&str; 35] = [
     META,
     "token",
     "feed",
@@ -58,6 +58,8 @@ const TABLES: [&str; 33] = [
     "keyed_request",
     "access_key",
     "audit",
+    "note",
+    "assignee",
 ];
 
 const META: &str = "meta";
@@ -74,8 +76,8 @@ pub(super) const MACHINE_KEYS: &str = "'clock', 'instances'";
 const PERMANENT_NUMBERS: [&str; 4] = ["change", "poll", "delivery", "pending_notification"];
 
 /// Tables whose row numbers are internal.
-const INTERNAL_NUMBERS: [&str; 8] =
-    ["token", "feed", "record", "schedule_version", "record_version", "attempt", "keyed_request", "audit"];
+const INTERNAL_NUMBERS: [&str; 9] =
+    ["token", "feed", "record", "schedule_version", "record_version", "attempt", "keyed_request", "audit", "note"];
 
 /// A batch ends at this many rows or bytes.
 const BATCH_ROWS: usize = 1000;

@@ -19,7 +19,7 @@ use super::query::{CHANGE_COLUMNS, change_row};
 use super::sql::{Row, Transaction};
 use super::{Store, StoreError};
 use model::{
-    AcknowledgedAlert, Alert, ChangeRow, DecidedNotification, EndedDelivery, EventBody, EventLogFilter, EventLogPage,
+    AcknowledgedAlert, Alert, AlertId, ChangeRow, DecidedNotification, EndedDelivery, EventBody, EventLogFilter, EventLogPage,
     EventLogRange, EventType, LoggedAlert, LoggedEvent, LoggedReload, LoggedSilence, Notification, RuleId, Silence, Timestamp,
     TokenId,
 };
@@ -152,9 +152,20 @@ pub(super) fn log_acknowledgement(
     kind: EventType,
     acknowledged: &AcknowledgedAlert,
 ) -> Result<(), StoreFault> {
+    log_alert_event(to, at, kind, &acknowledged.alert, acknowledged)
+}
+
+/// Adds what a user did with an alert.
+pub(super) fn log_alert_event(
+    to: &Transaction<'_>,
+    at: Timestamp,
+    kind: EventType,
+    alert: &AlertId,
+    body: &impl Serialize,
+) -> Result<(), StoreFault> {
     let mut statement =
         to.prepare_cached("SELECT t.id, a.rule FROM alert a LEFT JOIN token t ON t.no = a.token_no WHERE a.id = ?1")?;
-    let found = one(&mut statement, [acknowledged.alert.as_str()], |row| {
+    let found = one(&mut statement, [alert.as_str()], |row| {
         Ok((row.get::<Option<String>>(0)?.map(TokenId::from), RuleId::from(row.get::<String>(1)?)))
     })?;
     let (token, rule) = found.map_or((None, None), |(token, rule)| (token, Some(rule)));
@@ -162,8 +173,8 @@ pub(super) fn log_acknowledgement(
         kind,
         token: token.as_ref(),
         rule: rule.as_ref(),
-        record_id: acknowledged.alert.as_str().to_owned(),
-        body: Some(facts(acknowledged)?),
+        record_id: alert.as_str().to_owned(),
+        body: Some(facts(body)?),
     };
     log_event(to, at, &event)
 }

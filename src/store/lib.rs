@@ -68,6 +68,7 @@ mod linear;
 mod list_limits;
 mod lock;
 mod next_rates;
+mod note;
 mod open;
 mod opt_out;
 mod outbox;

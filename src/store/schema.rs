@@ -16,7 +16,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0005_replay.sql"),
         include_str!("../../migrations/0006_message_types.sql"),
         include_str!("../../migrations/0007_http_api.sql"),
-        include_str!("../../migrations/0008_audit.sql"),
+        include_str!("../../migrations/0008_people.sql"),
     ],
 };
 

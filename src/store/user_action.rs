@@ -6,6 +6,7 @@ use super::codec::{one, word};
 use super::cycle::accept_held;
 use super::error::StoreFault;
 use super::keyed_request::once;
+use super::note::{add_note, assign};
 use super::outbox::list::{drop_deliveries, retry};
 use super::silence::{acknowledge, put_silence, replace_silence, unacknowledge, update_silence};
 use super::sql::Transaction;
@@ -53,6 +54,8 @@ fn perform(to: &Transaction<'_>, action: UserAction, now: Timestamp) -> Result<A
             AckResult::Several(ids) => ActionOutcome::Ambiguous(ids),
         }),
         UserAction::RemoveAcknowledgement(alert) => unacknowledge(to, alert, now).map(done_if),
+        UserAction::AddNote(note) => add_note(to, &note, now),
+        UserAction::Assign(assignment) => assign(to, &assignment, now),
         UserAction::RetryDelivery(id) => delivery_outcome(to, id, retry(to, &[id], now)?),
         UserAction::DropDelivery(id) => delivery_outcome(to, id, drop_deliveries(to, &[id], now)?),
         UserAction::AcceptHeld(token) => {

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 import daemon_client
 import httpx
 import service_client
-from daemon_client.models import NewAcknowledgement, NewReplay, NewSilence
+from daemon_client.models import NewAcknowledgement, NewAlertNote, NewAssignment, NewReplay, NewSilence
 
 WAIT_TIMEOUT = 90  # Seconds until the demo has produced one of each kind of data.
 MAX_ATTEMPTS = 10
@@ -124,6 +124,12 @@ def check_daemon():
     assert [ack.alert for ack in call("list_acknowledgements")] == [alerts[0].id]
     call("remove_acknowledgement", id=alerts[0].id, status=204)
     assert not call("list_acknowledgements")
+    call("add_note", id=alerts[0].id, body=NewAlertNote(author="a client", text="first line\nsecond line"), status=201)
+    call("assign_alert", id=alerts[0].id, body=NewAssignment(author="a client", assignee="ann"))
+    story = call("get_alert", id=alerts[0].id)
+    assert [note.text for note in story.notes] == ["first line\nsecond line"] and story.assignment.assignee == "ann", story
+    assert [alert.id for alert in call("list_alerts", assignee="ann")] == [alerts[0].id]
+    call("assign_alert", id=alerts[0].id, body=NewAssignment(author="a client"))
     # A delivery that was sent can be neither retried nor dropped, and nothing is held.
     sent = next(delivery for delivery in call("list_deliveries") if str(delivery.state) == "delivered")
     for name in ("retry_delivery", "drop_delivery"):

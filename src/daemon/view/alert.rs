@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use model::note::Assignment;
 use model::{Alert, AlertId, AlertState, Labels, NotificationState, ReceiverStatus, Resource, Timestamp, TokenId, phrase};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +35,8 @@ pub struct AlertView {
     /// The receivers that did not get the latest message, with its state: `waiting`, `due`, `retrying`, `dead`, `dropped`, `silenced`,
     /// `inhibited`, `acknowledged`.
     pub undelivered: BTreeMap<String, String>,
+    /// The person who takes care of the alert. Null if nobody is assigned.
+    pub assignee: Option<String>,
     /// The time of the record as text.
     pub when: Option<String>,
     /// The time of the first match.
@@ -56,21 +59,23 @@ impl AlertView {
         notified.chain(undelivered).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the views of alerts, with tickers.
+    /// Returns the views of alerts, with tickers and assignees.
     pub fn all(
         alerts: &[Alert],
         receiver_states: &HashMap<AlertId, Vec<ReceiverStatus>>,
         tickers: &HashMap<TokenId, String>,
+        assignments: &HashMap<AlertId, Assignment>,
         now: Timestamp,
     ) -> Vec<Self> {
         let of = |alert: &Alert| Self {
             symbol: alert.token.as_ref().and_then(|token| tickers.get(token)).cloned(),
+            assignee: assignments.get(&alert.id).map(|assignment| assignment.assignee.clone()),
             ..Self::of(alert, receiver_states.get(&alert.id).map_or(&[][..], Vec::as_slice), now)
         };
         alerts.iter().map(of).collect()
     }
 
-    /// Returns the view of an alert at `now`, without the ticker.
+    /// Returns the view of an alert at `now`, without ticker and assignee.
     pub fn of(alert: &Alert, receiver_states: &[ReceiverStatus], now: Timestamp) -> Self {
         let name = |status: &ReceiverStatus| status.receiver.as_str().to_owned();
         Self {
@@ -93,6 +98,7 @@ impl AlertView {
                 .filter(|status| status.state != NotificationState::Delivered)
                 .map(|status| (name(status), status.state.to_string()))
                 .collect(),
+            assignee: None,
             when: alert.due.as_ref().map(|due| phrase::when_at(due, now)),
             active_at: alert.active_at,
             starts_at: alert.starts_at,

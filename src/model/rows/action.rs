@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::event_log::EventType;
 use super::outbox::DeliveryState;
 use super::query::ListPosition;
+use crate::note::{NewAssignment, NewNote};
 use crate::silence::SilenceError;
 use crate::{AlertId, DeliveryId, Silence, SilenceRequest, Timestamp, TokenId};
 
@@ -29,6 +30,9 @@ pub enum UserAction {
         comment: String,
     },
     RemoveAcknowledgement(AlertId),
+    AddNote(NewNote),
+    /// Assigns an alert to a person, or to nobody.
+    Assign(NewAssignment),
     /// Makes the delivery due and restarts its retry schedule.
     RetryDelivery(DeliveryId),
     /// Removes the delivery from the outbox without sending it.
@@ -49,6 +53,8 @@ pub enum ActionOutcome {
     Ambiguous(Vec<AlertId>),
     /// The action is not possible in this state of the delivery.
     WrongState(DeliveryState),
+    /// The alert has as many notes as it can.
+    TooManyNotes,
     /// No response of the token is held.
     NothingHeld,
     InvalidSilence(SilenceError),

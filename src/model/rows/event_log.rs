@@ -38,6 +38,10 @@ words! {
         ReplayRequested = "replay.requested",
         AcknowledgementAdded = "acknowledgement.added",
         AcknowledgementRemoved = "acknowledgement.removed",
+        /// A user added a note to an alert.
+        NoteAdded = "note.added",
+        /// A user assigned an alert to a person, or to nobody.
+        AlertAssigned = "alert.assigned",
         SilenceCreated = "silence.created",
         /// A user changed the matchers, texts, or times of a silence.
         SilenceUpdated = "silence.updated",
@@ -63,9 +67,11 @@ words! {
 
 impl EventType {
     /// The types of actions of users, which the audit log records.
-    pub const OF_USERS: [Self; 16] = [
+    pub const OF_USERS: [Self; 18] = [
         Self::AcknowledgementAdded,
         Self::AcknowledgementRemoved,
+        Self::NoteAdded,
+        Self::AlertAssigned,
         Self::SilenceCreated,
         Self::SilenceUpdated,
         Self::SilenceExpired,

@@ -124,6 +124,8 @@ pub struct AlertFilter {
     pub severity: Option<String>,
     /// Whether to select acknowledged alerts only, or unacknowledged ones only.
     pub acknowledged: Option<bool>,
+    /// Alerts that are assigned to this person.
+    pub assignee: Option<String>,
     /// Alerts with a notification for this receiver.
     pub receiver: Option<ReceiverName>,
     /// Updated at this time or later.

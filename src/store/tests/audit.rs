@@ -125,3 +125,61 @@ async fn audit_log_is_kept_longer_than_other_rows() {
     store.prune(later + minutes(1), month, month).await.expect("pruned");
     assert_eq!(logged(&store).await.len(), 0);
 }
+
+#[tokio::test]
+async fn notes_and_assignees_belong_to_one_alert() {
+    let directory = TempDir::new().expect("a directory");
+    let store = owned(&directory).await;
+    let (one, other) = (firing("unlock/arbitrum/x", Some("arbitrum")), firing("unlock/arbitrum/y", Some("arbitrum")));
+    store.commit(at(Commit { alerts: vec![one.clone(), other.clone()], ..Commit::default() })).await.expect("committed");
+    let acting = store.acting_as(ann());
+    let note = |alert: &AlertId, text: &str| {
+        UserAction::AddNote(note::NewNote { alert: alert.clone(), author: "ann".into(), text: text.into() })
+    };
+    let assign = |assignee: Option<&str>| {
+        let assignee = assignee.map(str::to_owned);
+        UserAction::Assign(note::NewAssignment { alert: one.id.clone(), author: "ann".into(), assignee })
+    };
+    for text in ["first", "second"] {
+        assert_eq!(acting.perform(note(&one.id, text), now()).await.expect("performed"), ActionOutcome::Done);
+    }
+    let unknown = AlertId::from("al_nothing");
+    assert_eq!(acting.perform(note(&unknown, "x"), now()).await.expect("performed"), ActionOutcome::Unknown);
+    let texts = |notes: Vec<note::AlertNote>| notes.into_iter().map(|note| note.text).collect::<Vec<_>>();
+    assert_eq!(texts(store.notes(one.id.clone()).await.expect("read")), ["first", "second"]);
+    assert_eq!(texts(store.notes(other.id.clone()).await.expect("read")), [""; 0]);
+
+    let assigned_to = async |name: &str| {
+        let filter = AlertFilter { assignee: Some(name.into()), limit: 9, ..AlertFilter::default() };
+        store.alerts(filter).await.expect("read").into_iter().map(|alert| alert.id).collect::<Vec<_>>()
+    };
+    for assignee in [Some("bob"), Some("bob"), Some("eve")] {
+        acting.perform(assign(assignee), now()).await.expect("performed");
+    }
+    assert_eq!((assigned_to("bob").await, assigned_to("eve").await), (vec![], vec![one.id.clone()]));
+    let assignments = store.assignments(vec![one.id.clone(), other.id.clone()]).await.expect("read");
+    assert_eq!(assignments.len(), 1);
+    assert_eq!(assignments[&one.id].assignee, "eve");
+    for _ in 0..2 {
+        acting.perform(assign(None), now()).await.expect("performed");
+    }
+    assert!(assigned_to("eve").await.is_empty());
+    let kinds: Vec<_> = logged(&store).await.into_iter().map(|(_, kind, _)| kind).collect();
+    let assigned = "alert.assigned";
+    assert_eq!(kinds, ["note.added", "note.added", assigned, assigned, assigned], "what changed nothing has no row");
+
+    // The number of notes is limited.
+    for _ in 2..note::MAX_NOTES {
+        assert_eq!(acting.perform(note(&one.id, "more"), now()).await.expect("performed"), ActionOutcome::Done);
+    }
+    assert_eq!(acting.perform(note(&one.id, "too many"), now()).await.expect("performed"), ActionOutcome::TooManyNotes);
+
+    // They go with the alert.
+    acting.perform(assign(Some("bob")), now()).await.expect("performed");
+    let resolved = Alert { state: AlertState::Resolved, resolution: Some(Resolution::Passed), ..one.clone() };
+    store.commit(at(Commit { alerts: vec![resolved], ..Commit::default() })).await.expect("committed");
+    let month = std::time::Duration::from_secs(30 * 86_400);
+    store.prune(now() + chrono::TimeDelta::days(60), month, month).await.expect("pruned");
+    assert!(store.alert(one.id.clone()).await.expect("read").is_none());
+    assert_eq!((count(&store, "note"), count(&store, "assignee")), (0, 0));
+}

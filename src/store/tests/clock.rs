@@ -10,7 +10,7 @@ use model::*;
 
 /// Integer columns that are not times of past events: numbers, counts, flags, data of the API, and times that may be in
 /// the future.
-const OTHERS: [(&str, &[&str]); 21] = [
+const OTHERS: [(&str, &[&str]); 23] = [
     ("token", &["no", "last_updated", "has_burn", "has_buyback", "listed"]),
     ("feed", &["no", "token_no", "mark", "stale", "cost", "hold_accepted"]),
     ("record", &["no", "scope_no", "token_no", "nominal_at", "starts_at", "ends_at", "version_poll"]),
@@ -35,6 +35,8 @@ const OTHERS: [(&str, &[&str]); 21] = [
     ("event_log", &["seq", "token_no"]),
     ("deleted_deliveries", &["hour", "deliveries"]),
     ("keyed_request", &["no", "status"]),
+    ("audit", &["no", "token_no"]),
+    ("note", &["no"]),
 ];
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use daemon::live::LiveConfig;
 use daemon::view::AlertView;
 use engine::explain::{Explanation, status};
 use engine::pipeline;
+use model::note::{AlertNote, Assignment};
 use model::{
     Ack, Alert, AlertBody, AlertId, AlertState, ChangeFilter, ChangeRow, Notification, NotificationKind, NotificationStatus,
     OutboxDetail, Resource, SOURCE_TROUBLE, Timestamp, TokenId,
@@ -33,6 +34,9 @@ pub(super) struct AlertDetail {
     pub alert: Option<Alert>,
     pub view: Option<AlertView>,
     pub ack: Option<Ack>,
+    pub assignment: Option<Assignment>,
+    /// Oldest first.
+    pub notes: Vec<AlertNote>,
     /// In the order of time, oldest first.
     pub history: Vec<HistoryStep>,
     /// Earlier episodes of the same subject.
@@ -94,6 +98,8 @@ impl AlertDetail {
         let mut detail = Self {
             view: None,
             ack: store.ack_of(id.clone()).await?,
+            assignment: store.assignments(vec![id.clone()]).await?.remove(&id),
+            notes: store.notes(id.clone()).await?,
             history: Vec::new(),
             former: Vec::new(),
             notifications,
@@ -160,6 +166,8 @@ impl AlertDetail {
             value = json!({});
         }
         value["acknowledgement"] = json!(self.ack);
+        value["assignment"] = json!(self.assignment);
+        value["notes"] = json!(self.notes);
         value["history"] = json!(self.history);
         value["former"] = json!(self.former);
         value["record"] = json!(self.record());

@@ -6,6 +6,7 @@ pub(super) mod event_log;
 pub(super) mod lists;
 mod openapi;
 pub(super) mod operations;
+mod people;
 mod replays;
 pub(super) mod silences;
 mod supply;
@@ -47,6 +48,8 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/api/v1/silences/preview", get(silences::preview))
         .route("/api/v1/silences/{id}", get(silences::show).put(silences::update).delete(silences::expire))
         .route("/api/v1/replays", post(replays::create))
+        .route("/api/v1/alerts/{id}/notes", post(people::add_note))
+        .route("/api/v1/alerts/{id}/assign", post(people::assign))
         .route("/api/v1/acks", get(silences::acks).post(silences::acknowledge))
         .route("/api/v1/acks/{id}", delete(silences::unacknowledge))
         .route("/api/openapi.json", get(openapi::document))

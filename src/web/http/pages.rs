@@ -54,6 +54,8 @@ pub(super) fn routes(deps: &HttpDeps) -> Router<HttpDeps> {
         .route("/alerts/{id}", get(alerts::show))
         .route("/alerts/{id}/acknowledge", post(alerts::acknowledge))
         .route("/alerts/{id}/unacknowledge", post(alerts::unacknowledge))
+        .route("/alerts/{id}/notes", post(alerts::add_note))
+        .route("/alerts/{id}/assign", post(alerts::assign))
         .route("/silences", get(silences::list).post(silences::create))
         .route("/silences/preview", post(silences::preview))
         .route("/silences/{id}/expire", post(silences::expire))
@@ -112,6 +114,11 @@ fn flash(done: &str) -> Option<Flash> {
     let (severity, text) = match done {
         "acknowledged" => ("good", "Acknowledged. No reminders until the date, amount, or level changes."),
         "unacknowledged" => ("good", "Acknowledgement removed. Reminders are sent again."),
+        "noted" => ("good", "The note is added."),
+        "no-note" => ("bad", "Nothing changed: enter your name and a note of at most 2,000 characters."),
+        "not-noted" => ("warn", "Nothing changed: this alert was deleted, or has as many notes as it can."),
+        "assigned" => ("good", "The alert is assigned."),
+        "unassigned" => ("good", "The alert is assigned to nobody."),
         "over" => ("warn", "Nothing changed: this alert no longer fires."),
         "acknowledged-all" => {
             ("good", "All selected alerts are acknowledged. No reminders until their date, amount, or level changes.")

@@ -144,6 +144,7 @@ pub(super) const DELIVERY_STATE: Parameter = words("state", &DeliveryState::WORD
 pub(super) const SEVERITY: Parameter = text("severity", "Value of the label `severity`.");
 pub(super) const ACKNOWLEDGED: Parameter =
     parameter("acknowledged", ParameterKind::Boolean, "Only acknowledged alerts, or only unacknowledged ones.");
+pub(super) const ASSIGNEE: Parameter = text("assignee", "Name of the person who takes care of the alert.");
 pub(super) const RECEIVER: Parameter = text("receiver", "Name of a receiver.");
 pub(super) const MATCHER: Parameter =
     parameter("matcher", ParameterKind::Texts, "A matcher such as `token=\"arbitrum\"`. Can be repeated; all must match.");

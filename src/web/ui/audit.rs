@@ -55,6 +55,10 @@ impl AuditLine {
             (name, None) => name.to_owned(),
         };
         let detail = match row.kind {
+            EventType::AlertAssigned => {
+                fact("assignee").map_or_else(|| "to nobody".to_owned(), |assignee| format!("to {assignee}"))
+            }
+            EventType::NoteAdded => fact("text").unwrap_or_default().to_owned(),
             EventType::ReplayRequested => match (fact("since"), fact("until")) {
                 (Some(since), Some(until)) => format!("from {since} to {until}"),
                 _ => String::new(),
@@ -93,6 +97,8 @@ pub fn noun(kind: EventType) -> &'static str {
     match kind {
         EventType::AcknowledgementAdded => "Acknowledgement",
         EventType::AcknowledgementRemoved => "Acknowledgement withdrawn",
+        EventType::NoteAdded => "Note",
+        EventType::AlertAssigned => "Assignment",
         EventType::SilenceCreated => "Silence created",
         EventType::SilenceUpdated => "Silence changed",
         EventType::SilenceExpired => "Silence ended",
@@ -116,6 +122,8 @@ fn verb(kind: EventType) -> &'static str {
     match kind {
         EventType::AcknowledgementAdded => "acknowledged",
         EventType::AcknowledgementRemoved => "withdrew the acknowledgement of",
+        EventType::NoteAdded => "added a note to",
+        EventType::AlertAssigned => "assigned",
         EventType::SilenceCreated => "created the silence",
         EventType::SilenceUpdated => "changed the silence",
         EventType::SilenceExpired => "ended the silence",
@@ -137,7 +145,9 @@ fn verb(kind: EventType) -> &'static str {
 fn href(row: &AuditRow) -> Option<String> {
     let object = segment(&row.subject);
     match row.kind {
-        EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => Some(format!("/alerts/{object}")),
+        EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved | EventType::NoteAdded | EventType::AlertAssigned => {
+            Some(format!("/alerts/{object}"))
+        }
         EventType::SilenceCreated | EventType::SilenceUpdated | EventType::SilenceExpired => Some("/silences".to_owned()),
         EventType::DeliveryRetried | EventType::DeliveryDropped => Some(format!("/deliveries/{object}")),
         EventType::ResponseAccepted => Some(format!("/tokens/{object}")),

@@ -170,6 +170,12 @@ async function callActions(client: Daemon): Promise<void> {
   assert.equal((await client.DELETE("/api/v1/acks/{id}", { params: { path: { id: alert } } })).response.status, 204);
   assert.deepEqual(ok(await client.GET("/api/v1/acks")), []);
 
+  const one = { params: { path: { id: alert } } };
+  assert.equal(ok(await client.POST("/api/v1/alerts/{id}/notes", { ...one, body: { author: "a client", text: "seen" } }), 201).alert, alert);
+  assert.equal(ok(await client.POST("/api/v1/alerts/{id}/assign", { ...one, body: { author: "a client", assignee: "ann" } })).alert, alert);
+  const story = ok(await client.GET("/api/v1/alerts/{id}", one));
+  assert.deepEqual([story.notes.at(-1)?.text, story.assignment?.assignee], ["seen", "ann"]);
+  ok(await client.POST("/api/v1/alerts/{id}/assign", { ...one, body: { author: "a client", assignee: null } }));
   const actions = rows(ok(await client.GET("/api/v1/audit", { params: { query: { type: ["acknowledgement.removed"], limit: 1 } } })));
   assert.deepEqual(actions.map(({ subject, via }) => [subject, via]), [[alert, "token"]]);
 

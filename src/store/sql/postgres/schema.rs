@@ -20,7 +20,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
         include_str!("../../../../migrations/postgres/0005_replay.sql"),
         include_str!("../../../../migrations/postgres/0006_message_types.sql"),
         include_str!("../../../../migrations/postgres/0007_http_api.sql"),
-        include_str!("../../../../migrations/postgres/0008_audit.sql"),
+        include_str!("../../../../migrations/postgres/0008_people.sql"),
     ],
 };
 

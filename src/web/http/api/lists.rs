@@ -15,7 +15,7 @@ use crate::http::group::SelectedGroups;
 use crate::http::list_page::ListPage;
 use crate::http::names;
 use crate::http::parameters::{
-    ACKNOWLEDGED, ALERT_SORT, AUDIT_TYPE, AUTHOR, BEFORE, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE,
+    ACKNOWLEDGED, ALERT_SORT, ASSIGNEE, AUDIT_TYPE, AUTHOR, BEFORE, DELIVERY_STATE, KIND, RESOURCE, RULE, SEVERITY, STATE,
 };
 use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
@@ -58,6 +58,7 @@ async fn alert_filter(deps: &HttpDeps, query: &ListQuery, limit: u32) -> Result<
         group: SelectedGroups::of(query, &deps.app.live.load_full())?.members(deps).await?,
         severity: query.text(SEVERITY).map(str::to_owned),
         acknowledged: query.boolean(ACKNOWLEDGED),
+        assignee: query.text(ASSIGNEE).map(str::to_owned),
         receiver: names::receiver(deps, query).await?,
         since: range.since,
         until: range.until,
@@ -99,7 +100,8 @@ pub(in crate::http) async fn alert_views(deps: &HttpDeps, alerts: &[Alert]) -> R
     show_current_texts(&mut alerts.iter_mut().collect::<Vec<_>>(), &deps.app.store, &live.watch, &live.active, now).await?;
     let receiver_states = deps.app.store.receiver_statuses(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
     let tickers = deps.app.store.tickers(alerts.iter().filter_map(|alert| alert.token.clone()).collect()).await?;
-    Ok(AlertView::all(&alerts, &receiver_states, &tickers, now))
+    let assignments = deps.app.store.assignments(alerts.iter().map(|alert| alert.id.clone()).collect()).await?;
+    Ok(AlertView::all(&alerts, &receiver_states, &tickers, &assignments, now))
 }
 
 pub(super) async fn alert(State(deps): State<HttpDeps>, Path(id): Path<String>) -> Result<Response, WebError> {

@@ -5,9 +5,9 @@ use axum::http::{Method, Uri};
 use crate::http::error::WebError;
 use crate::http::feeds::{ATOM_PARAMETERS, CALENDAR_PARAMETERS};
 use crate::http::parameters::{
-    ACKNOWLEDGED, ALERT_SORT, AUDIT_TYPE, AUTHOR, BEFORE, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM, GROUP,
-    KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGES, PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY, SINCE,
-    SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE, WAIT, WITHIN,
+    ACKNOWLEDGED, ALERT_SORT, ASSIGNEE, AUDIT_TYPE, AUTHOR, BEFORE, DELIVERY_STATE, EVENT_AFTER, EVENT_LIMIT, EVENT_TYPE, FROM,
+    GROUP, KIND, MATCHER, MIN_VALUE, ONE_GROUP, PAGES, PAGING, Parameter, RECEIVER, RESOURCE, RULE, RULES, SEARCH, SEVERITY,
+    SINCE, SORT, STATE, TO, TOKEN, TOKENS, UNLOCK_TYPE, WAIT, WITHIN,
 };
 use crate::http::query::ListQuery;
 use model::AccessRole;
@@ -164,7 +164,7 @@ pub(in crate::http) const ALERTS: Operation = list(
     "listAlerts",
     "List alerts, newest first",
     "Alert",
-    &[STATE, RULE, TOKEN, GROUP, SEVERITY, ACKNOWLEDGED, RECEIVER, SINCE, FROM, TO, ALERT_SORT, BEFORE],
+    &[STATE, RULE, TOKEN, GROUP, SEVERITY, ACKNOWLEDGED, ASSIGNEE, RECEIVER, SINCE, FROM, TO, ALERT_SORT, BEFORE],
 );
 pub(in crate::http) const AUDIT: Operation = list(
     "/api/v1/audit",
@@ -259,6 +259,17 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         ..get("/api/v1/silences/{id}", "updateSilence", "Replace the values of a silence", DocumentedBody::One("SilenceMade"))
     },
     get("/api/v1/acks", "listAcknowledgements", "List acknowledgements", DocumentedBody::All("Acknowledgement")),
+    post("/api/v1/alerts/{id}/notes", "addNote", "Add a note to an alert", "NewAlertNote", "AlertActed"),
+    Operation {
+        status: "200",
+        ..post(
+            "/api/v1/alerts/{id}/assign",
+            "assignAlert",
+            "Assign an alert to a person, or to nobody",
+            "NewAssignment",
+            "AlertActed",
+        )
+    },
     post("/api/v1/acks", "acknowledge", "Acknowledge an alert", "NewAcknowledgement", "AcknowledgementMade"),
     Operation {
         method: "delete",

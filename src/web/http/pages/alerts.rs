@@ -14,7 +14,7 @@ use crate::http::api::{lists, silences};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
 use crate::http::group::SelectedGroups;
-use crate::http::parameters::{ACKNOWLEDGED, AFTER, CHOSEN, Parameter, RECEIVER, RULE, SEVERITY, TOKEN};
+use crate::http::parameters::{ACKNOWLEDGED, AFTER, ASSIGNEE, CHOSEN, Parameter, RECEIVER, RULE, SEVERITY, TOKEN};
 use crate::http::query::ListQuery;
 use crate::ui::alerted_unlock::AlertedUnlock;
 use crate::ui::history::{FormerEpisode, HistoryStep};
@@ -23,8 +23,9 @@ use crate::ui::range::RangeView;
 use crate::ui::template::segment;
 use daemon::view::AlertView;
 use engine::explain::Explanation;
+use model::note::{AlertNote, Assignment, checked_assignment, checked_note};
 use model::{
-    Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, Resource, SilencePreview, Timestamp,
+    Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, Resource, SilencePreview, Timestamp, UserAction,
     checked_ack_texts, phrase, wire::UnlockEvent,
 };
 
@@ -88,7 +89,7 @@ pub(super) async fn list(
     }
     let has_open = listed.rows.iter().any(|row| matches!(row.state, AlertState::Pending | AlertState::Firing));
     let has_filters =
-        [SEVERITY, RULE, TOKEN, ACKNOWLEDGED, RECEIVER].into_iter().any(|parameter| query.text(parameter).is_some());
+        [SEVERITY, RULE, TOKEN, ACKNOWLEDGED, ASSIGNEE, RECEIVER].into_iter().any(|parameter| query.text(parameter).is_some());
     let page = AlertsPage {
         now,
         has_filters: has_filters || query.range().is_bounded(),
@@ -139,6 +140,8 @@ struct AlertPage<'a> {
     /// The unlock of an alert about a cliff unlock.
     unlock: Option<AlertedUnlock>,
     ack: Option<&'a Ack>,
+    assignment: Option<&'a Assignment>,
+    notes: &'a [AlertNote],
     history: &'a [HistoryStep],
     former: &'a [FormerEpisode],
     /// Rows of a change: label, old value, new value.
@@ -196,6 +199,8 @@ pub(super) async fn show(
         rule_sentence: detail.rule_sentence.as_deref(),
         unlock: alerted_unlock(&deps, &detail, now).await?,
         ack: detail.ack.as_ref(),
+        assignment: detail.assignment.as_ref(),
+        notes: &detail.notes,
         history: &detail.history,
         former: &detail.former,
         sides: detail.change.as_ref().map(|row| notify::change_rows(&row.change)),
@@ -265,6 +270,39 @@ pub(super) async fn acknowledge(
         AckResult::Unknown | AckResult::Several(_) => "over",
     };
     Ok(redirect_to_alert(&id, done))
+}
+
+/// The author of an assignment that nobody signed.
+const UNKNOWN_AUTHOR: &str = "unknown user";
+
+/// `POST /alerts/{id}/notes`.
+pub(super) async fn add_note(
+    ActDeps(deps): ActDeps,
+    Path(id): Path<String>,
+    Extension(fields): Extension<FormFields>,
+) -> ActionResult {
+    let Ok(note) = checked_note(AlertId::from(id.as_str()), fields.text("author"), fields.raw("text")) else {
+        return Ok(redirect_to_alert(&id, "no-note"));
+    };
+    let outcome = deps.app.store.perform(UserAction::AddNote(note), deps.app.clock.now()).await?;
+    Ok(redirect_to_alert(&id, if outcome.is_done() { "noted" } else { "not-noted" }))
+}
+
+/// `POST /alerts/{id}/assign`.
+pub(super) async fn assign(
+    ActDeps(deps): ActDeps,
+    Path(id): Path<String>,
+    Extension(visitor): RequestVisitor,
+    Extension(fields): Extension<FormFields>,
+) -> ActionResult {
+    // The shared token names nobody.
+    let author = if visitor.name().is_empty() { UNKNOWN_AUTHOR } else { visitor.name() };
+    let Ok(new) = checked_assignment(AlertId::from(id.as_str()), author, fields.text("assignee")) else {
+        return Ok(redirect_to_alert(&id, "author"));
+    };
+    let done = if new.assignee.is_some() { "assigned" } else { "unassigned" };
+    let outcome = deps.app.store.perform(UserAction::Assign(new), deps.app.clock.now()).await?;
+    Ok(redirect_to_alert(&id, if outcome.is_done() { done } else { "not-noted" }))
 }
 
 /// `POST /alerts/{id}/unacknowledge`.

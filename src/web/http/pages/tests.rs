@@ -94,7 +94,10 @@ pub(in crate::http) async fn run_with_data() -> (TestServer, String, i64) {
     app.store.commit(Commit { at: now(), changes: vec![change], ..Commit::default() }).await.expect("committed");
     let id = store_alert(&app, notification, AlertState::Firing).await;
     let number = dead_letter(&app).await;
-    app.store.acknowledge(id.clone(), "ann".into(), "known".into(), now()).await.expect("done");
+    let acting = app.store.acting_as(model::Actor { name: "ann".into(), via: model::ActorSource::Command });
+    acting.acknowledge(id.clone(), "ann".into(), "known".into(), now()).await.expect("done");
+    let note = model::note::NewNote { alert: id.as_str().into(), author: "ann".into(), text: "asked the team".into() };
+    acting.perform(model::UserAction::AddNote(note), now()).await.expect("done");
     let request = model::SilenceRequest {
         matchers: model::read_matchers(["token=arbitrum"]).expect("a matcher"),
         author: "ann".into(),

@@ -100,6 +100,8 @@ const fn event_body(kind: EventType) -> &'static str {
         }
         EventType::ReplayRequested => "RequestedReplay",
         EventType::AcknowledgementAdded | EventType::AcknowledgementRemoved => "AcknowledgedAlert",
+        EventType::NoteAdded => "LoggedNote",
+        EventType::AlertAssigned => "LoggedAssignment",
         EventType::SilenceCreated | EventType::SilenceUpdated | EventType::SilenceExpired => "LoggedSilence",
         EventType::ResponseAccepted
         | EventType::DigestStopped
@@ -285,14 +287,19 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         "Alert",
         "id: string, rule: string, state: AlertState, reason: Resolution?, outcome: string?, tokenId: string?, symbol: string?, \
          resource: Resource?, subject: string, summary: string, labels: strings, annotations: strings, leads: [string], \
-         notified: [string], undelivered: {NotificationState}, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
+         notified: [string], undelivered: {NotificationState}, assignee: string?, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
     ),
+    ("AlertNote", "at: time, author: string, text: string"),
+    ("NewAlertNote", "author: string, text: string"),
+    ("Assignment", "assignee: string, author: string, at: time"),
+    ("NewAssignment", "author: string, assignee*: string?"),
+    ("AlertActed", "alert: string"),
     ("NotifiedText", "at: time, summary: string"),
     ("HistoryStep", "state: HistoryState, at: time, text: string, lasted: string?"),
     ("FormerEpisode", "id: string, from: time, until: time?, reason: string?"),
     (
         "AlertStory",
-        "...Alert*, acknowledgement: Acknowledgement?, history: [HistoryStep], former: [FormerEpisode], record: Record?, \
+        "...Alert*, acknowledgement: Acknowledgement?, assignment: Assignment?, notes: [AlertNote], history: [HistoryStep], former: [FormerEpisode], record: Record?, \
          asNotified: NotifiedText?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
          explanation: Explanation?, unexplained: string?",
     ),
@@ -351,6 +358,8 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ),
     ("AcknowledgedAlert", "alert: string, author: string?, comment: string?"),
     ("LoggedSilence", "silence: string, author: string, comment: string, startsAt: time, endsAt: time"),
+    ("LoggedNote", "alert: string, author: string, text: string"),
+    ("LoggedAssignment", "alert: string, author: string, assignee: string?"),
     ("LoggedAction", "subject: string, detail: string?"),
     (
         "AuditRow",

@@ -187,3 +187,47 @@ async fn audit_page_tells_who_did_what() {
     let (status, problem) = app.request("GET /api/v1/audit?type=delivery.retry", &bearer).await;
     assert!(status == 400 && problem.contains("delivery.retried"), "{problem}");
 }
+
+#[tokio::test]
+async fn alert_has_notes_and_an_assignee() {
+    let app = run(Some("t0ken"), None).await;
+    with_key(&app, "ann", AccessRole::Act).await;
+    let id = store_alert(&app, samples::unlock(), AlertState::Firing).await;
+    let path = format!("/alerts/{id}");
+    let mut ann = logged_in(&app, "ann", LOCAL).await;
+    ann.get(&path).await;
+    let (_, response) = ann.post(&format!("{path}/notes"), &[("author", "ann"), ("text", "asked the <b>team\nno answer")]).await;
+    assert_eq!(location(&response), format!("{path}?done=noted"));
+    let (_, response) = ann.post(&format!("{path}/notes"), &[("author", "ann"), ("text", "  ")]).await;
+    assert_eq!(location(&response), format!("{path}?done=no-note"));
+    let (_, response) = ann.post(&format!("{path}/assign"), &[("assignee", "bob & co")]).await;
+    assert_eq!(location(&response), format!("{path}?done=assigned"));
+    let (_, page) = ann.get(&path).await;
+    super::assert_valid_page(&path, &page);
+    assert!(
+        page.contains("asked the &lt;b&gt;team") && page.contains("1 note<") && page.contains("value=\"bob &amp; co\""),
+        "{page}"
+    );
+    let (_, list) = ann.get("/alerts?assignee=bob+%26+co").await;
+    assert!(list.contains("bob &amp; co</bdi>") && list.contains("1 matching alert"), "{list}");
+    let (_, list) = ann.get("/alerts?assignee=ann").await;
+    assert!(list.contains("No alerts match these filters."), "{list}");
+
+    let bearer = format!("{LOCAL}Authorization: Bearer secret-of-ann\r\nContent-Type: application/json\r\n");
+    let post = async |path: &str, body: &str| {
+        let headers = format!("{bearer}Content-Length: {}\r\n", body.len());
+        app.request_with(&format!("POST /api/v1/alerts/{path}"), &headers, body).await
+    };
+    assert_eq!(post(&format!("{id}/notes"), r#"{"author": "bot", "text": "second"}"#).await.0, 201);
+    assert_eq!(post(&format!("{id}/assign"), r#"{"author": "bot"}"#).await.0, 200);
+    let (status, problem) = post("al_nothing/notes", r#"{"author": "bot", "text": "x"}"#).await;
+    assert!(status == 404 && problem.contains("unknown_alert"), "{problem}");
+    let (status, problem) = post(&format!("{id}/assign"), r#"{"assignee": "bob"}"#).await;
+    assert!(status == 400 && problem.contains("`author` is missing"), "{problem}");
+    let (_, story) = app.request(&format!("GET /api/v1/alerts/{id}"), &bearer).await;
+    let story: serde_json::Value = serde_json::from_str(story.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
+    assert_eq!(story["notes"][1]["text"], "second");
+    assert_eq!((&story["assignment"], &story["assignee"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    let (_, page) = ann.get("/audit").await;
+    assert!(page.contains("added a note to") && page.contains("to bob &amp; co") && page.contains("to nobody"), "{page}");
+}

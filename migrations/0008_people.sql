@@ -1,3 +1,5 @@
+-- For people who share alerts: an audit log, notes, and assignees.
+
 -- The actions of users, with their authors. A row repeats the event of the action, because it is kept longer than the event log.
 CREATE TABLE audit (
     no       INTEGER PRIMARY KEY,
@@ -15,3 +17,23 @@ CREATE TABLE audit (
 ) STRICT;
 CREATE INDEX audit_age ON audit (at);
 CREATE INDEX audit_actor ON audit (actor, no);
+
+-- Notes of users on alerts. Deleted with the alert.
+CREATE TABLE note (
+    no     INTEGER PRIMARY KEY,
+    alert  TEXT NOT NULL REFERENCES alert (id) ON DELETE CASCADE,
+    at     INTEGER NOT NULL,
+    author TEXT NOT NULL,
+    text   TEXT NOT NULL
+) STRICT;
+CREATE INDEX note_of_alert ON note (alert, no);
+
+-- The person who takes care of an alert. Deleted with the alert.
+CREATE TABLE assignee (
+    alert  TEXT NOT NULL PRIMARY KEY REFERENCES alert (id) ON DELETE CASCADE,
+    name   TEXT NOT NULL,
+    -- Who assigned it.
+    author TEXT NOT NULL,
+    at     INTEGER NOT NULL
+) STRICT;
+CREATE INDEX assignee_name ON assignee (name);
