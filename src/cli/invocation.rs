@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{args::OutputFormat, exit::AlreadyPrinted, parse::author};
+use super::{args::OutputFormat, exit::AlreadyPrinted};
 use daemon::config::{self as load, Environment, Loaded};
 use daemon::database_url::database_of;
 use engine::pipeline::ActiveRules;
@@ -12,6 +12,13 @@ use model::text::harmless;
 use model::{Actor, ActorSource, Clock, Diagnostic, DiagnosticLevel, SourceText, Watch, diagnostic, phrase};
 use rules::{RuleFiles, RuleSet, Surroundings};
 use store::{Access, ErrorKind, Store};
+
+/// Returns the name of the user account that runs the command. With `sudo`, the one that called it.
+fn account() -> String {
+    let of = |name: &str| std::env::var(name).ok().map(|name| harmless(name.trim())).filter(|name| !name.is_empty());
+    let number = || format!("user {}", rustix::process::getuid().as_raw());
+    ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(of).unwrap_or_else(number)
+}
 
 /// The global options of a command.
 pub(super) struct Invocation {
@@ -74,8 +81,7 @@ impl Invocation {
         }
         let place = database_of(&config.store)?;
         let store = Store::open_in(place, access, self.clock.now()).await?;
-        let user = author(&std::env::var("USER").unwrap_or_default());
-        Ok(store.acting_as(Actor { name: harmless(&user), via: ActorSource::Command }))
+        Ok(store.acting_as(Actor { name: account(), via: ActorSource::Command }))
     }
 
     /// Fails if an assumed time would be written to a database that was used at the real time. What was evaluated at a later time is

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 
 use allocations::amounts;
-use model::wire::{Burn, Buyback, Emission, TokenItem, UnlockEvent};
+use model::wire::{Allocation, Burn, Buyback, Emission, Maybe, TokenItem, UnlockEvent};
 use model::{Resource, Timestamp};
 use store::catalog::{CatalogChange, CatalogError, CatalogRecord};
 use store::facts::{DateRange, FactsError, SupplyFacts as _};
@@ -92,6 +92,61 @@ impl<'a> Edit<'a> {
             if let Some(event) = events.get_mut(index) {
                 event.latest_update_date = now.into();
                 event::scale(event, factor);
+            }
+            Ok(())
+        })
+    }
+
+    /// Moves half of the event at `at` to `to`.
+    pub fn split_event(&mut self, token: &str, at: Timestamp, to: Timestamp) -> Result<(), EditError> {
+        self.change_events(token, |events, now| {
+            let index = find(events, token, at)?;
+            if let Some(event) = events.get_mut(index) {
+                event.latest_update_date = now.into();
+                event::scale(event, 0.5);
+                let mut half = event.clone();
+                event::shift(&mut half, at, to);
+                events.push(half);
+            }
+            Ok(())
+        })
+    }
+
+    /// Renames an allocation in the whole schedule and in the allocation table.
+    pub fn rename_allocation(&mut self, token: &str, from: &str, to: &str) -> Result<(), EditError> {
+        let known = self.allocation(token, from)?;
+        self.change_events(token, |events, now| {
+            for event in events {
+                if event::rename(event, from, to) {
+                    event.latest_update_date = now.into();
+                }
+            }
+            Ok(())
+        })?;
+        // The amounts of the schedule moved away from the former name.
+        match known {
+            Some(known) => self.replace_allocation(token, from, Allocation { allocation_name: to.to_owned().into(), ..known }),
+            None => Ok(()),
+        }
+    }
+
+    pub fn remove_event(&mut self, token: &str, at: Timestamp) -> Result<(), EditError> {
+        self.change_events(token, |events, _| {
+            let index = find(events, token, at)?;
+            events.remove(index);
+            Ok(())
+        })
+    }
+
+    /// Replaces the schedule of a token. The events can be in any order.
+    pub fn put_events(&mut self, token: &str, schedule: Vec<UnlockEvent>) -> Result<(), EditError> {
+        self.change_events(token, |events, _| {
+            *events = schedule;
+            // The schedule is complete, so an absent field means that the event has no linear unlocks.
+            for event in events {
+                if event.linear_unlocks.is_absent() {
+                    event.linear_unlocks = Maybe::Null;
+                }
             }
             Ok(())
         })

@@ -102,6 +102,12 @@ type = "webhook"
 url = "http://{webhook}/hook"
 secret = "whsec_ZGVtby1zZWNyZXQtb2YtdGhlLWRlbW8tb25seQ=="
 
+# It rejects its first message, which becomes a dead letter.
+[[receiver]]
+name = "archive"
+type = "webhook"
+url = "http://{webhook}/archive"
+
 [[receiver]]
 name = "desk"
 type = "email"
@@ -113,7 +119,7 @@ digest = {{ at = "{digest_at}", ahead = "30d", sort = "share", top = 10, tokens 
 
 # The first messages are joined in a welcome message. Later, each token has its own messages.
 [route]
-receivers = ["ops", "desk"]
+receivers = ["ops", "desk", "archive"]
 group_by = ["token"]
 group_wait = "1s"
 group_interval = "1s"

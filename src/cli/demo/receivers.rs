@@ -1,5 +1,8 @@
-//! The receivers of the demo: a webhook and a mail server that accept everything and pass it on to be printed.
+//! The receivers of the demo: a webhook and a mail server that accept everything and pass it on to be printed, and a webhook that rejects
+//! its first message.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, net::SocketAddr};
 
 use axum::{Router, extract::State, http::StatusCode, routing::post};
@@ -15,7 +18,7 @@ const MAX_MAIL: u64 = 4 * 1024 * 1024;
 /// The maximum length of a line in a mail session, in bytes.
 const MAX_LINE: u64 = 4096;
 
-/// Starts a webhook that accepts every message.
+/// Starts a webhook that accepts every message at `/hook`. At `/archive` it rejects the first one, so that there is a dead letter.
 pub(super) async fn webhook(print: mpsc::UnboundedSender<DemoLine>, ending: CancellationToken) -> Result<SocketAddr, DemoError> {
     async fn receive(State(print): State<mpsc::UnboundedSender<DemoLine>>, body: String) -> StatusCode {
         match serde_json::from_str(&body) {
@@ -26,9 +29,16 @@ pub(super) async fn webhook(print: mpsc::UnboundedSender<DemoLine>, ending: Canc
             Err(_) => StatusCode::BAD_REQUEST,
         }
     }
+    let is_rejected = Arc::new(AtomicBool::new(false));
+    let archive = move || async move {
+        match is_rejected.swap(true, Ordering::Relaxed) {
+            true => (StatusCode::NO_CONTENT, ""),
+            false => (StatusCode::BAD_REQUEST, "the archive is not set up yet"),
+        }
+    };
     let listener = bind("open the webhook receiver").await?;
     let address = listener.local_addr().map_err(io_error("open the webhook receiver"))?;
-    let router = Router::new().route("/hook", post(receive)).with_state(print);
+    let router = Router::new().route("/hook", post(receive)).route("/archive", post(archive)).with_state(print);
     tokio::spawn(service::serve(listener, router, ending.cancelled_owned()));
     Ok(address)
 }

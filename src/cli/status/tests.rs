@@ -64,6 +64,7 @@ fn describes_source_credits_and_outbox() {
         held: vec![held],
         opt_outs: vec![OptOut { receiver: "desk".into(), address, at: now, via: OptOutSource::Link }],
         digests: vec![("digest/desk".to_owned(), time("2026-03-09T07:00:00Z"))],
+        created_digests: vec![("digest-created/desk".to_owned(), time("2026-03-09T07:00:00Z"))],
         ..NotificationOverview::default()
     };
     let polls = |(token, polls): (&str, u32)| TokenPolls { token: token.into(), polls };

@@ -244,11 +244,13 @@ pub fn summary(clauses: &[ChangeClause], unit: &ScheduleUnit<'_>) -> String {
     clauses.iter().map(|clause| clause.text(unit)).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a change on one line, without its token. Names the resource unless it is an unlock: `burn moved from 1 Mar 2026 to 4 Mar 2026`.
+/// Returns a change on one line, without its token. Names the resource, unless it is an unlock or the summary names it: `burn moved from
+/// 1 Mar 2026 to 4 Mar 2026`.
 pub fn headline(row: &ChangeRow) -> String {
     let summary = one_line(&row.change.summary);
     match (row.resource, row.change.kind) {
         (Resource::Unlock, _) | (_, ChangeKind::Added | ChangeKind::Removed) => summary,
+        (resource, _) if summary.contains(resource.as_str()) => summary,
         (resource, _) => format!("{resource} {summary}"),
     }
 }

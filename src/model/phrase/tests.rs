@@ -1,7 +1,10 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::{Interval, PastPoll, PollProblem, Precision, ReferencePrice, Timestamp, TokenSupply, wire::parse_timestamp};
+use crate::{
+    Change, ChangeKind, ChangeRow, Interval, PastPoll, PollProblem, Precision, ReferencePrice, Resource, Timestamp, TokenSupply,
+    wire::parse_timestamp,
+};
 
 fn time(text: &str) -> Timestamp {
     parse_timestamp(text).expect("a timestamp")
@@ -219,4 +222,17 @@ fn sum_reads_the_same_whatever_the_order_of_its_terms_is() {
         assert_eq!(usd(there), usd(back));
         assert_eq!(percent(there), percent(back));
     }
+}
+
+#[test]
+fn headline_names_the_resource_once() {
+    let headline = |resource: Resource, summary: &str| {
+        let mut change = Change::of(ChangeKind::Resized, resource, &"arb".into());
+        change.summary = summary.to_owned();
+        let at = time("2026-03-09");
+        changes::headline(&ChangeRow { id: 1, at, token: "arb".into(), symbol: None, resource, key: None, change })
+    };
+    assert_eq!(headline(Resource::Burn, "moved from 1 to 4 Mar 2026"), "burn moved from 1 to 4 Mar 2026");
+    assert_eq!(headline(Resource::Allocation, "3 allocations resized"), "3 allocations resized");
+    assert_eq!(headline(Resource::Unlock, "Team resized"), "Team resized");
 }

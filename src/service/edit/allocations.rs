@@ -57,6 +57,22 @@ impl Edit<'_> {
         if changed { self.put_table(token, table, &rows) } else { Ok(()) }
     }
 
+    /// Returns the row of an allocation.
+    pub(super) fn allocation(&self, token: &str, name: &str) -> Result<Option<Allocation>, EditError> {
+        let rows: Vec<Allocation> = self.draft.records(Resource::Allocation, token, DateRange::default())?;
+        Ok(rows.into_iter().find(|row| row.allocation_name.as_str() == Some(name)))
+    }
+
+    /// Replaces the row of an allocation.
+    pub(super) fn replace_allocation(&mut self, token: &str, name: &str, new: Allocation) -> Result<(), EditError> {
+        let Some(table) = self.draft.header::<AllocationsData>(Resource::Allocation, token)? else { return Ok(()) };
+        let mut rows: Vec<Allocation> = self.draft.records(Resource::Allocation, token, DateRange::default())?;
+        if let Some(row) = rows.iter_mut().find(|row| row.allocation_name.as_str() == Some(name)) {
+            *row = new;
+        }
+        self.put_table(token, table, &rows)
+    }
+
     pub(super) fn put_table(&mut self, token: &str, table: AllocationsData, rows: &[Allocation]) -> Result<(), EditError> {
         self.draft.put_header(Resource::Allocation, token, &table)?;
         let rows = rows.iter().map(|row| CatalogRecord { date: None, cliff: false, about: None, body: row });

@@ -2,7 +2,7 @@
 
 use crate::payload::totals::{total_cliffs, total_linears};
 use model::Timestamp;
-use model::wire::{Maybe, UnlockEvent};
+use model::wire::{Maybe, Text, UnlockEvent};
 
 /// Moves an event with its allocation shares and linear segments.
 pub fn shift(event: &mut UnlockEvent, from: Timestamp, to: Timestamp) {
@@ -25,6 +25,28 @@ pub fn shift(event: &mut UnlockEvent, from: Timestamp, to: Timestamp) {
             }
         }
     }
+}
+
+/// Renames an allocation. Returns whether the event has it.
+pub fn rename(event: &mut UnlockEvent, from: &str, to: &str) -> bool {
+    let mut is_found = false;
+    let mut rename = |name: &mut Maybe<Text>| {
+        if name.as_str() == Some(from) {
+            *name = to.to_owned().into();
+            is_found = true;
+        }
+    };
+    if let Maybe::Value(cliffs) = &mut event.cliff_unlocks
+        && let Maybe::Value(items) = &mut cliffs.allocation_breakdown
+    {
+        items.iter_mut().for_each(|item| rename(&mut item.allocation_name));
+    }
+    if let Maybe::Value(linears) = &mut event.linear_unlocks
+        && let Maybe::Value(items) = &mut linears.allocation_breakdown
+    {
+        items.iter_mut().for_each(|item| rename(&mut item.allocation_name));
+    }
+    is_found
 }
 
 /// Multiplies all amounts, daily amounts, and values of an event and of its allocation shares, and the share of market cap. Unknown

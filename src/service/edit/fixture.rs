@@ -1,7 +1,7 @@
 //! Edits that only tests make. They are in this crate because they use the private transaction of [`Edit`]; the feature `test-edits`,
 //! which only dev-dependencies enable, compiles them.
 
-use super::{EDITED, Edit, EditError, find};
+use super::{EDITED, Edit, EditError};
 use crate::edit::event_row;
 use model::wire::{AllocationsData, Emission, FundingRound, InvestorItem, Maybe, TokenItem, UnlockEvent};
 use model::{Resource, Timestamp};
@@ -45,28 +45,6 @@ impl Edit<'_> {
             body: round,
         });
         Ok(self.draft.put_records(Resource::Funding, investor, rows)?)
-    }
-
-    pub fn remove_event(&mut self, token: &str, at: Timestamp) -> Result<(), EditError> {
-        self.change_events(token, |events, _| {
-            let index = find(events, token, at)?;
-            events.remove(index);
-            Ok(())
-        })
-    }
-
-    /// Replaces the schedule of a token. The events can be in any order.
-    pub fn put_events(&mut self, token: &str, schedule: Vec<UnlockEvent>) -> Result<(), EditError> {
-        self.change_events(token, |events, _| {
-            *events = schedule;
-            // The schedule is complete, so an absent field means that the event has no linear unlocks.
-            for event in events {
-                if event.linear_unlocks.is_absent() {
-                    event.linear_unlocks = Maybe::Null;
-                }
-            }
-            Ok(())
-        })
     }
 
     /// Adds a token to the list or replaces its item.

@@ -125,6 +125,27 @@ async fn edit_updates_everything_that_depends_on_it() {
     assert_eq!(list[1]["hasBurn"], true);
     near(&server.data("/v5/burn/beta").await["totalBurnAmount"], 7.0);
 
+    // A renamed allocation keeps its amounts, and half of a split event moves. The sums stay.
+    let table = server.data("/v5/allocations/alpha").await;
+    let name = table["allocations"][1]["allocationName"].as_str().unwrap().to_owned();
+    service
+        .edit(|edit| {
+            edit.rename_allocation("alpha", &name, "Backers")?;
+            edit.split_event("alpha", at("2026-03-04"), at("2026-04-04"))
+        })
+        .unwrap();
+    let renamed = server.data("/v5/allocations/alpha").await;
+    assert_eq!(renamed["allocations"][1]["allocationName"], "Backers");
+    for field in ["allocationAmount", "allocationLockedAmount", "allocationUnlockedAmount"] {
+        assert_eq!(renamed["allocations"][1][field], table["allocations"][1][field], "{field}");
+    }
+    assert_eq!(renamed["maxSupply"], table["maxSupply"]);
+    let events = server.data("/v5/unlock/events/alpha").await;
+    near(&events[1]["cliffUnlocks"]["cliffAmount"], 60.0);
+    near(&events[2]["cliffUnlocks"]["cliffAmount"], 60.0);
+    assert_eq!(events[2]["unlockDate"], "2026-04-04T00:00:00Z");
+    service.edit(|edit| edit.remove_event("alpha", at("2026-04-04"))).unwrap();
+
     let error = service.edit(|edit| edit.remove_event("alpha", at("2026-03-01"))).unwrap_err().to_string();
     assert_eq!(error, "token \"alpha\" has no unlock event at 2026-03-01 00:00:00 UTC");
     service.edit(|edit| edit.remove_event("alpha", at("2026-03-04"))).unwrap();
@@ -136,8 +157,8 @@ async fn edit_updates_everything_that_depends_on_it() {
         })
         .unwrap();
     near(&server.data("/v5/unlock/events/alpha").await[0]["cliffUnlocks"]["cliffAmount"], 300.0);
-    // The removal within the same second set a later date; the silent edit did not change it.
-    assert_eq!(server.data("/v5/token/list").await[0]["lastUpdatedDate"], "2026-01-12T09:00:01Z");
+    // Each edit within the same second set a later date; the silent edit did not change it.
+    assert_eq!(server.data("/v5/token/list").await[0]["lastUpdatedDate"], "2026-01-12T09:00:03Z");
 }
 
 #[tokio::test]

@@ -103,13 +103,13 @@ pub(super) struct AheadRow {
 impl AheadRow {
     pub(super) fn of(row: &UpcomingRow, now: Timestamp) -> Option<Self> {
         let Record::Unlock(event) = &row.tracked.record else { return None };
-        let shares = recipient::shares(event);
+        let (shares, interval) = (recipient::shares(event), event.interval()?);
         // Only the JSON API needs the record.
         let unlock = UnlockView { record: serde_json::Value::Null, ..UnlockView::of(row, now)? };
         Some(Self {
             class: recipient::largest(&shares).class(),
             recipients: recipient::label(&shares),
-            day: phrase::when_day(&event.interval()?),
+            day: if interval.is_unconfirmed(now) { phrase::when_at(&interval, now) } else { phrase::when_day(&interval) },
             size: phrase::size(unlock.cliff_value, unlock.cliff_amount, Some(&unlock.symbol)),
             unlock,
         })

@@ -313,3 +313,10 @@ fn changes_show_their_direction() {
         ChangeRow { id: 1, at: time(NOW), token: "arb".into(), symbol: None, resource: Resource::Unlock, key: None, change };
     assert_eq!(change_lines(&[row], 1)[0].direction.as_deref(), Some("→ +5 days, later"));
 }
+
+#[test]
+fn passed_nominal_date_is_shown_as_not_confirmed() {
+    let day = |date: &str| AheadRow::of(&row("ARB", date, "month", 1e6), time(NOW)).expect("a row").day;
+    assert_eq!(day("2026-03-16T00:00:00Z"), "~16 Mar 2026");
+    assert_eq!(day("2026-03-03T00:00:00Z"), "in March 2026 (expected 3 Mar, not confirmed)");
+}
