@@ -42,8 +42,10 @@ pub(super) fn rows_of(change: &Change, record: Option<&Value>) -> Vec<Row> {
         // Amounts of allocations were already added, under the names of the allocations.
         let (was, is) = values(from, to);
         let is_known = from.is_number() && to.is_number() && rows.iter().any(|row| (&row.1, &row.2) == (&was, &is));
-        if !is_known {
-            rows.push((text::line(&phrase::capitalized(&field_words(field)), 80), was, is));
+        let row = (text::line(&phrase::capitalized(&field_words(field)), 80), was, is);
+        // The name of an allocation is also what the whole change is about.
+        if !is_known && !rows.contains(&row) {
+            rows.push(row);
         }
     }
     if let (Some(before), Some(after), false) = (&change.before, &change.after, has_schedules) {
@@ -367,6 +369,11 @@ mod tests {
             "fields": [field("Community", "Founder"), field("Founder", "Community")],
         });
         assert_eq!(rows(swapped, Value::Null), ["Name: Eco -> Team", "Name: Team -> Eco"]);
+        let allocation = json!({
+            "kind": "renamed", "from": "Team", "to": "Founders", "count": 1, "summary": "",
+            "fields": [{"field": "allocationName", "from": "Team", "to": "Founders"}],
+        });
+        assert_eq!(rows(allocation, Value::Null), ["Name: Team -> Founders"]);
         let source = json!({
             "kind": "revised", "from": "https://a.test", "to": "https://b.test", "count": 13, "summary": "",
             "fields": [{"field": "dataSource", "from": "https://a.test", "to": "https://b.test"}],
