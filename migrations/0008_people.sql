@@ -32,7 +32,7 @@ CREATE INDEX note_of_alert ON note (alert, no);
 CREATE TABLE assignee (
     alert  TEXT NOT NULL PRIMARY KEY REFERENCES alert (id) ON DELETE CASCADE,
     name   TEXT NOT NULL,
-    -- Who assigned it.
+    -- The user that assigned it.
     author TEXT NOT NULL,
     at     INTEGER NOT NULL
 ) STRICT;

@@ -32,7 +32,7 @@ CREATE INDEX note_of_alert ON note (alert, no);
 CREATE TABLE assignee (
     alert  TEXT COLLATE "C" NOT NULL PRIMARY KEY REFERENCES alert (id) ON DELETE CASCADE,
     name   TEXT COLLATE "C" NOT NULL,
-    -- Who assigned it.
+    -- The user that assigned it.
     author TEXT COLLATE "C" NOT NULL,
     at     BIGINT NOT NULL
 );

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path};
 
 use super::exit::UsageError;
 use daemon::database_url::{DatabaseUrlError, parse_database};
-use model::{Timestamp, config::Span, wire};
+use model::{Timestamp, config::Span, silence::UNKNOWN_AUTHOR, wire};
 use store::DatabaseLocation;
 
 /// Parses a database: a file, `postgres://user@host:port/database`, or `@FILE` with such a URL in it.
@@ -26,9 +26,6 @@ pub(super) fn parse_span(text: &str) -> Result<Span, String> {
 }
 
 pub(super) use tools::new_rule::parse_money;
-
-/// The author of a command that runs without a user name, for example in a service.
-const UNKNOWN_AUTHOR: &str = "unknown user";
 
 /// Returns the value of `--author`, whose default is `$USER`. Without both, `$LOGNAME`, which cron sets, else a fixed text.
 pub(super) fn author(given: &str) -> String {

@@ -23,7 +23,7 @@ pub struct AlertNote {
 #[serde(rename_all = "camelCase")]
 pub struct Assignment {
     pub assignee: String,
-    /// Who assigned it.
+    /// The user that assigned it.
     pub author: String,
     pub at: Timestamp,
 }
@@ -52,7 +52,7 @@ pub fn checked_note(alert: AlertId, author: &str, text: &str) -> Result<NewNote,
     Ok(NewNote { alert, author: checked_name(author).filter(|name| !name.is_empty()).ok_or(NoteError::Author)?, text })
 }
 
-/// Checks the author and the assignee of an alert. An empty assignee is nobody.
+/// Checks the author and the assignee of an alert. An empty assignee removes the present one.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ pub struct NewNote {
 pub struct NewAssignment {
     pub alert: AlertId,
     pub author: String,
-    /// `None` if nobody takes care of the alert any longer.
+    /// `None` removes the present one.
     pub assignee: Option<String>,
 }
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_assignee_is_nobody() {
+    fn empty_assignee_removes_the_present_one() {
         let checked = |author: &str, assignee: &str| checked_assignment("al_1".into(), author, assignee);
         assert_eq!(checked("ann", " ").expect("valid").assignee, None);
         assert_eq!(checked("ann", "bob ").expect("valid").assignee.as_deref(), Some("bob"));

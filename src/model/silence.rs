@@ -19,6 +19,9 @@ pub const MAX_MATCHERS: usize = 32;
 /// The maximum length of an author in characters.
 pub const MAX_AUTHOR: usize = 200;
 
+/// The author of an action without a user name: by the shared token, or by a command in a service.
+pub const UNKNOWN_AUTHOR: &str = "unknown user";
+
 /// The maximum length of a comment in characters.
 pub const MAX_COMMENT: usize = 2_000;
 

@@ -35,7 +35,7 @@ pub struct AlertView {
     /// The receivers that did not get the latest message, with its state: `waiting`, `due`, `retrying`, `dead`, `dropped`, `silenced`,
     /// `inhibited`, `acknowledged`.
     pub undelivered: BTreeMap<String, String>,
-    /// The person who takes care of the alert. Null if nobody is assigned.
+    /// The person who takes care of the alert. Null if there is none.
     pub assignee: Option<String>,
     /// The time of the record as text.
     pub when: Option<String>,

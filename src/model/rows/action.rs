@@ -31,7 +31,7 @@ pub enum UserAction {
     },
     RemoveAcknowledgement(AlertId),
     AddNote(NewNote),
-    /// Assigns an alert to a person, or to nobody.
+    /// Assigns an alert to a person, or removes its assignee.
     Assign(NewAssignment),
     /// Makes the delivery due and restarts its retry schedule.
     RetryDelivery(DeliveryId),
@@ -119,7 +119,7 @@ words! {
 }
 
 words! {
-    /// How the author of an action was identified.
+    /// The way in which the author of an action was identified.
     ActorSource {
         /// By `token` in `[http]`, which is shared.
         Token = "token",

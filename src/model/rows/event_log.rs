@@ -40,7 +40,7 @@ words! {
         AcknowledgementRemoved = "acknowledgement.removed",
         /// A user added a note to an alert.
         NoteAdded = "note.added",
-        /// A user assigned an alert to a person, or to nobody.
+        /// A user assigned an alert to a person, or removed its assignee.
         AlertAssigned = "alert.assigned",
         SilenceCreated = "silence.created",
         /// A user changed the matchers, texts, or times of a silence.

@@ -118,7 +118,7 @@ fn flash(done: &str) -> Option<Flash> {
         "no-note" => ("bad", "Nothing changed: enter your name and a note of at most 2,000 characters."),
         "not-noted" => ("warn", "Nothing changed: this alert was deleted, or has as many notes as it can."),
         "assigned" => ("good", "The alert is assigned."),
-        "unassigned" => ("good", "The alert is assigned to nobody."),
+        "unassigned" => ("good", "The alert has no assignee."),
         "over" => ("warn", "Nothing changed: this alert no longer fires."),
         "acknowledged-all" => {
             ("good", "All selected alerts are acknowledged. No reminders until their date, amount, or level changes.")

@@ -33,7 +33,7 @@ pub struct AuditPage {
 pub struct AuditLine {
     at: Timestamp,
     author: String,
-    /// How the author was identified.
+    /// The way in which the author was identified.
     via: &'static str,
     verb: &'static str,
     object: String,
@@ -56,7 +56,7 @@ impl AuditLine {
         };
         let detail = match row.kind {
             EventType::AlertAssigned => {
-                fact("assignee").map_or_else(|| "to nobody".to_owned(), |assignee| format!("to {assignee}"))
+                fact("assignee").map_or_else(|| "to no one".to_owned(), |assignee| format!("to {assignee}"))
             }
             EventType::NoteAdded => fact("text").unwrap_or_default().to_owned(),
             EventType::ReplayRequested => match (fact("since"), fact("until")) {

@@ -5,12 +5,10 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, HeaderName};
 
 use model::config::HttpSettings;
+use model::silence::MAX_AUTHOR;
 use model::text::harmless;
 use model::{AccessRole, Actor, ActorSource};
 use notify::Network;
-
-/// The maximum length of a user's name in characters.
-const MAX_NAME: usize = 200;
 
 /// The proxies that may name users, and how they do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +23,7 @@ pub struct TrustedProxies {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyUser {
     Named(Actor),
-    /// The proxy named nobody, or more than one user.
+    /// The proxy named no user, or more than one.
     Unnamed,
 }
 
@@ -45,7 +43,7 @@ impl TrustedProxies {
         let mut values = headers.get_all(&self.header).iter();
         let name = values.next().and_then(|value| std::str::from_utf8(value.as_bytes()).ok()).map(str::trim);
         // A second value comes from the client: the proxy added its own without removing that one.
-        let name = name.filter(|name| values.next().is_none() && (1..=MAX_NAME).contains(&name.chars().count()));
+        let name = name.filter(|name| values.next().is_none() && (1..=MAX_AUTHOR).contains(&name.chars().count()));
         Some(match name {
             Some(name) => ProxyUser::Named(Actor { name: harmless(name), via: ActorSource::Proxy }),
             None => ProxyUser::Unnamed,

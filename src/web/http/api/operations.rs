@@ -265,7 +265,7 @@ pub(in crate::http) const OPERATIONS: &[Operation] = &[
         ..post(
             "/api/v1/alerts/{id}/assign",
             "assignAlert",
-            "Assign an alert to a person, or to nobody",
+            "Assign an alert to a person, or remove its assignee",
             "NewAssignment",
             "AlertActed",
         )

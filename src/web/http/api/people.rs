@@ -30,7 +30,7 @@ pub(super) async fn add_note(
     acted(perform(&deps, key, UserAction::AddNote(note), move |_| (StatusCode::CREATED, response)).await?)
 }
 
-/// `POST /api/v1/alerts/{id}/assign`: assigns an alert to a person, or to nobody if `assignee` is missing.
+/// `POST /api/v1/alerts/{id}/assign`: assigns an alert to a person, or removes its assignee if `assignee` is missing.
 pub(super) async fn assign(
     ActDeps(deps): ActDeps,
     Path(id): Path<String>,

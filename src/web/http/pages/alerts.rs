@@ -24,6 +24,7 @@ use crate::ui::template::segment;
 use daemon::view::AlertView;
 use engine::explain::Explanation;
 use model::note::{AlertNote, Assignment, checked_assignment, checked_note};
+use model::silence::UNKNOWN_AUTHOR;
 use model::{
     Ack, AckResult, Alert, AlertId, AlertState, Attempt, Matcher, OutboxRow, Resource, SilencePreview, Timestamp, UserAction,
     checked_ack_texts, phrase, wire::UnlockEvent,
@@ -272,9 +273,6 @@ pub(super) async fn acknowledge(
     Ok(redirect_to_alert(&id, done))
 }
 
-/// The author of an assignment that nobody signed.
-const UNKNOWN_AUTHOR: &str = "unknown user";
-
 /// `POST /alerts/{id}/notes`.
 pub(super) async fn add_note(
     ActDeps(deps): ActDeps,
@@ -295,7 +293,6 @@ pub(super) async fn assign(
     Extension(visitor): RequestVisitor,
     Extension(fields): Extension<FormFields>,
 ) -> ActionResult {
-    // The shared token names nobody.
     let author = if visitor.name().is_empty() { UNKNOWN_AUTHOR } else { visitor.name() };
     let Ok(new) = checked_assignment(AlertId::from(id.as_str()), author, fields.text("assignee")) else {
         return Ok(redirect_to_alert(&id, "author"));

@@ -29,9 +29,9 @@ fn only_trusted_proxies_name_users() {
 }
 
 #[test]
-fn proxy_that_names_no_user_or_several_names_nobody() {
+fn header_without_a_user_or_with_several_names_none() {
     let user = |values: &[&str]| proxies().user("10.1.2.3".parse().expect("an address"), &headers(values));
-    let long = "x".repeat(MAX_NAME + 1);
+    let long = "x".repeat(MAX_AUTHOR + 1);
     for values in [&[][..], &[""], &["  "], &["ann", "bob"], &[long.as_str()]] {
         assert_eq!(user(values), Some(ProxyUser::Unnamed), "{values:?}");
     }

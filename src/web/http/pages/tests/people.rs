@@ -108,9 +108,9 @@ async fn user_of_a_proxy_acts_without_a_login() {
     let api = format!("{}Content-Type: application/json\r\nContent-Length: 2\r\n", headers("ann"));
     assert_eq!(app.request_with("POST /api/v1/acks", &api, "{}").await.0, 401, "programs need a key");
 
-    // The proxy named nobody: on loopback, this is not somebody on the machine.
-    let mut nobody = Browser::new(&app, OUTSIDE);
-    assert_eq!(nobody.get("/").await.0, 303);
+    // A request of the proxy without a user is not one of the own machine, although it comes from loopback.
+    let mut unnamed = Browser::new(&app, OUTSIDE);
+    assert_eq!(unnamed.get("/").await.0, 303);
     assert_eq!(app.request("GET /api/v1/status", OUTSIDE).await.0, 401);
     let twice = format!("{}X-Forwarded-User: admin\r\n", headers("ann"));
     assert_eq!(Browser::new(&app, &twice).get("/").await.0, 303, "one of the names comes from the client");
@@ -134,14 +134,14 @@ async fn header_of_an_untrusted_address_is_ignored() {
         config.http.trusted_proxies = vec!["10.0.0.0/8".into()];
     })
     .await;
-    let mut somebody = Browser::new(&app, &format!("{LOCAL}X-Forwarded-User: admin\r\n"));
-    let (status, page) = somebody.get("/silences").await;
+    let mut visitor = Browser::new(&app, &format!("{LOCAL}X-Forwarded-User: admin\r\n"));
+    let (status, page) = visitor.get("/silences").await;
     assert!(status == 200 && !page.contains("<bdi>admin</bdi>"), "{page}");
-    assert_eq!(somebody.post("/silences", &[("author", "admin")]).await.0, 401);
+    assert_eq!(visitor.post("/silences", &[("author", "admin")]).await.0, 401);
 }
 
 #[tokio::test]
-async fn audit_page_tells_who_did_what() {
+async fn audit_page_lists_each_action_with_its_author() {
     let app = run(Some("t0ken"), None).await;
     with_key(&app, "ann", AccessRole::Admin).await;
     let id = store_alert(&app, samples::unlock(), AlertState::Firing).await;
@@ -229,5 +229,5 @@ async fn alert_has_notes_and_an_assignee() {
     assert_eq!(story["notes"][1]["text"], "second");
     assert_eq!((&story["assignment"], &story["assignee"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     let (_, page) = ann.get("/audit").await;
-    assert!(page.contains("added a note to") && page.contains("to bob &amp; co") && page.contains("to nobody"), "{page}");
+    assert!(page.contains("added a note to") && page.contains("to bob &amp; co") && page.contains("to no one"), "{page}");
 }
