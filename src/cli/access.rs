@@ -18,7 +18,7 @@ pub(super) enum AccessCommand {
     Add {
         /// Name of the program or person that gets the key
         name: String,
-        /// Role: view (read), act (also acknowledge, silence, retry), admin (also reload)
+        /// Role: view (read), act (also acknowledge, silence, retry), admin (also reload, save rules)
         #[arg(long, value_name = "ROLE", default_value = "view")]
         role: AccessRole,
     },
