@@ -90,7 +90,7 @@ impl Walk {
         let names: BTreeSet<&str> = walks.iter().map(|walk| walk.path.trim_start_matches("/api/v1/")).collect();
         assert_eq!(
             names.into_iter().collect::<Vec<_>>(),
-            ["alerts", "changes", "events", "outbox", "rules", "tokens", "upcoming"]
+            ["alerts", "audit", "changes", "events", "outbox", "rules", "tokens", "upcoming"]
         );
         walks
     }
@@ -128,7 +128,7 @@ impl Walk {
     }
 }
 
-/// Corrects schedules at random, and reloads other rules.
+/// Corrects schedules at random, adds silences, and reloads other rules.
 struct Writer {
     random: fastrand::Rng,
     /// The days until the unlocks of each token.
@@ -152,6 +152,8 @@ impl Writer {
             write_rules(fixture, self.writes..self.writes + 6);
             daemon.signal("HUP");
         }
+        // An action of a user.
+        fixture.workdir.run(&format!("silence add alertname=Extra{} --for 1h --author me --comment no", self.writes)).ok();
         self.writes += 1;
         until_async("a change", async || changes().await > before).await;
     }
