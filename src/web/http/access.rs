@@ -177,8 +177,7 @@ impl AccessState {
         is_reading_open: bool,
         now: Timestamp,
     ) -> IdentifiedVisitor {
-        let has_login = token.is_some() || store.has_access_keys().await.unwrap_or_default();
-        let mut visitor = Visitor { has_login, ..Visitor::default() };
+        let mut visitor = Visitor { has_login: token.is_some(), ..Visitor::default() };
         let mut renewed_cookie = None;
         let login = match session_cookie(headers) {
             Some(cookie) => self.login(store, cookie, token, now).await,

@@ -107,6 +107,12 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
     let is_open = is_loopback && user.is_none();
     let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), user, is_open, now).await;
     let IdentifiedVisitor { mut visitor, renewed_cookie } = identified;
+    // Only pages offer a login. A health check must not wait for a database that does not respond.
+    let path = request.uri().path();
+    let is_page = !is_for_programs(path) && !path.starts_with("/-/") && path != "/metrics";
+    if is_page && !visitor.has_login {
+        visitor.has_login = deps.app.store.has_access_keys().await.unwrap_or_default();
+    }
     let kind = RequestKind::of(request.method(), request.uri().path());
     let rejection = match kind {
         RequestKind::Read if is_open || visitor.is_logged_in() => None,
