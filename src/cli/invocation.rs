@@ -13,13 +13,6 @@ use model::{Actor, ActorSource, Clock, Diagnostic, DiagnosticLevel, SourceText, 
 use rules::{RuleFiles, RuleSet, Surroundings};
 use store::{Access, ErrorKind, Store};
 
-/// Returns the name of the user account that runs the command. With `sudo`, the one that called it.
-fn account() -> String {
-    let of = |name: &str| std::env::var(name).ok().map(|name| harmless(name.trim())).filter(|name| !name.is_empty());
-    let number = || format!("user {}", rustix::process::getuid().as_raw());
-    ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(of).unwrap_or_else(number)
-}
-
 /// The global options of a command.
 pub(super) struct Invocation {
     pub config: Option<PathBuf>,
@@ -80,8 +73,7 @@ impl Invocation {
             self.need_commit_for_live_database(config).await?;
         }
         let place = database_of(&config.store)?;
-        let store = Store::open_in(place, access, self.clock.now()).await?;
-        Ok(store.acting_as(Actor { name: account(), via: ActorSource::Command }))
+        Ok(Store::open_in(place, access, self.clock.now()).await?.acting_as(user_account()))
     }
 
     /// Fails if an assumed time would be written to a database that was used at the real time. What was evaluated at a later time is
@@ -151,4 +143,12 @@ pub(super) fn watch_of(settings: &WatchSettings) -> Result<Watch, String> {
 
 pub(super) fn joined<T: ToString>(problems: &[T]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the user account that runs the command, as the author of its actions. With `sudo`, the account that called it.
+pub(super) fn user_account() -> Actor {
+    let of = |name: &str| std::env::var(name).ok().map(|name| harmless(name.trim())).filter(|name| !name.is_empty());
+    let number = || format!("user {}", rustix::process::getuid().as_raw());
+    let name = ["SUDO_USER", "USER", "LOGNAME"].into_iter().find_map(of).unwrap_or_else(number);
+    Actor { name, via: ActorSource::Command }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
-use super::invocation::watch_of;
+use super::invocation::{user_account, watch_of};
 use super::secrets::need_receivers;
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_time, print};
 use daemon::database_url::database_of;
@@ -103,7 +103,7 @@ async fn open_active(place: DatabaseLocation, invocation: &Invocation) -> Result
         opened => opened?,
     };
     if store.maintain_lease("cliffwatch notify").await? == LeaseStatus::Active {
-        return Ok(Some(store));
+        return Ok(Some(store.acting_as(user_account())));
     }
     store.close().await?;
     Ok(None)
@@ -126,8 +126,6 @@ pub(super) async fn run(notify: &NotifyArgs, invocation: &Invocation) -> anyhow:
         Ok(None) => {
             let store = invocation.open(&config, Access::Write).await?;
             anstream::eprintln!("a daemon is running, so it sends the message");
-            let action = LoggedAction::new(receiver.as_str(), None);
-            store.log_action(EventType::TestRequested, action, invocation.clock.now()).await?;
             let notice = enqueue(&store, &receiver, &message, invocation).await?;
             let detail = wait_for(&store, &receiver, &notice).await?;
             (store, detail)
@@ -194,7 +192,7 @@ fn find_receiver(name: &str, config: &Config) -> Result<ReceiverName, UsageError
     Err(UsageError(format!("unknown receiver {name:?}: {help}")))
 }
 
-/// Adds the message to the outbox.
+/// Adds the message to the outbox, and records who requested it.
 async fn enqueue(
     store: &Store,
     receiver: &ReceiverName,
@@ -204,6 +202,8 @@ async fn enqueue(
     let now = invocation.clock.now();
     let notice = message.notification(store, receiver, now).await?;
     let id = notice.id.clone();
+    let action = LoggedAction::new(receiver.as_str(), None);
+    store.log_action(EventType::TestRequested, action, now).await?;
     store.enqueue(notice, now).await?;
     Ok(id)
 }

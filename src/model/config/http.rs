@@ -29,7 +29,8 @@ settings! {
         trusted_proxies: Vec<String> => Networks;
         /// The role of users whom a reverse proxy names.
         user_role: AccessRole = AccessRole::View => Choice(&AccessRole::WORDS);
-        /// Whether the form for a new rule on the pages may save it, in a file of its own next to the other rules. It needs a login.
+        /// Whether the form for a new rule on the pages may save it, in a file of its own next to the other rules. It needs a
+        /// login with the role `admin`.
         edit_rules: bool = false => Bool;
         /// A URL that is pinged after each complete cycle, so that a service elsewhere notices when the pings stop.
         dead_mans_switch: Option<SecretText> => SecretUrl;

@@ -33,16 +33,15 @@ async fn logged(store: &Store) -> Vec<(String, &'static str, String)> {
 async fn each_action_has_a_row_with_its_author() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
-    let alert = notify(&store, "a", &["ops", "desk"]).await;
-    let ids: Vec<DeliveryId> = alert.iter().map(|due| due.id).collect();
+    let ids: Vec<DeliveryId> = notify(&store, "a", &["ops", "desk"]).await.iter().map(|due| due.id).collect();
     let acting = store.acting_as(ann());
-    let id = firing("unlock/arbitrum/x", None);
-    store.commit(at(Commit { alerts: vec![id.clone()], ..Commit::default() })).await.expect("committed");
+    let alert = firing("unlock/arbitrum/x", None).id;
+    store.commit(at(Commit { alerts: vec![firing("unlock/arbitrum/x", None)], ..Commit::default() })).await.expect("committed");
 
     acting.put_silence(silence("si_1")).await.expect("written");
     acting.expire_silence("si_1".into(), now() + minutes(1)).await.expect("ended");
-    acting.acknowledge(id.id.to_string(), "ann".into(), "known".into(), now()).await.expect("acknowledged");
-    acting.unacknowledge(id.id.clone(), now()).await.expect("removed");
+    acting.acknowledge(alert.to_string(), "ann".into(), "known".into(), now()).await.expect("acknowledged");
+    acting.unacknowledge(alert.clone(), now()).await.expect("removed");
     acting.retry_at(vec![ids[0]], now()).await.expect("retried");
     acting.drop_at(vec![ids[1]], now()).await.expect("dropped");
     let opt_out = OptOut { receiver: "desk".into(), address: "a@example.com".into(), at: now(), via: OptOutSource::Hand };
@@ -60,8 +59,8 @@ async fn each_action_has_a_row_with_its_author() {
     let expected = [
         ("silence.created", "si_1"),
         ("silence.expired", "si_1"),
-        ("acknowledgement.added", id.id.as_str()),
-        ("acknowledgement.removed", id.id.as_str()),
+        ("acknowledgement.added", alert.as_str()),
+        ("acknowledgement.removed", alert.as_str()),
         ("delivery.retried", first.as_str()),
         ("delivery.dropped", second.as_str()),
         ("digest.stopped", "desk"),
@@ -74,7 +73,7 @@ async fn each_action_has_a_row_with_its_author() {
 
     // Without effect, and without an author: no row.
     acting.expire_silence("si_1".into(), now() + minutes(2)).await.expect("read");
-    acting.unacknowledge(id.id.clone(), now()).await.expect("read");
+    acting.unacknowledge(alert.clone(), now()).await.expect("read");
     acting.drop_at(vec![ids[1]], now()).await.expect("read");
     acting.revoke_access_key("bot".into(), now()).await.expect("read");
     store.put_silence(silence("si_2")).await.expect("written");

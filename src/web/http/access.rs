@@ -20,13 +20,15 @@ use base64::Engine as _;
 use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use model::{AccessRole, Actor, ActorSource, EndedSessions, LinkKey, Timestamp, Watch, config::SecretText, text::error_chain};
+use model::{
+    AccessKey, AccessRole, Actor, ActorSource, EndedSessions, LinkKey, Timestamp, Watch, config::SecretText, text::error_chain,
+};
 use proxy::ProxyUser;
 use rate_limit::FailedLogins;
 use sessions::{Session, SessionKey};
+use store::{Store, StoreError};
 
 use super::HttpDeps;
-use store::{Store, StoreError};
 
 /// The name of the session cookie.
 pub(super) const SESSION_COOKIE: &str = "cliffwatch_session";
@@ -97,9 +99,10 @@ impl AccessState {
         now: Timestamp,
     ) -> Result<Option<String>, StoreError> {
         let (Some(id), Some(shared)) = (random_secret(), self.ensure_shared_key(store).await?) else { return Ok(None) };
-        let (key, name) = match (caller.actor.via, token) {
+        let actor = &caller.user.actor;
+        let (key, name) = match (actor.via, token) {
             (ActorSource::Token, Some(token)) => (SessionKey::of(&shared, token), None),
-            _ => (SessionKey::of_access_key(&shared, &caller.hash), Some(caller.actor.name.clone())),
+            _ => (SessionKey::of_access_key(&shared, &caller.hash), Some(actor.name.clone())),
         };
         Ok(Some(Session::begin(id, name, now).cookie(&key)))
     }
@@ -141,17 +144,16 @@ impl AccessState {
     /// Reads the session in a cookie, with the key that signed it. `None` if it is not valid, or has ended.
     async fn login(&self, store: &Store, cookie: &str, token: Option<&SecretText>, now: Timestamp) -> Option<Login> {
         let shared = self.shared_key(store).await?;
-        let (key, actor, role) = match Session::claimed_access_key(cookie) {
-            None => (SessionKey::of(&shared, token?), Actor { name: String::new(), via: ActorSource::Token }, AccessRole::Admin),
+        let (key, user) = match Session::claimed_access_key(cookie) {
+            None => (SessionKey::of(&shared, token?), User::with_token()),
             // A revoked key ends its sessions.
             Some(name) => {
                 let (access, hash) = store.access_key_named(name).await.ok().flatten()?;
-                let actor = Actor { name: access.name, via: ActorSource::Key };
-                (SessionKey::of_access_key(&shared, &hash), actor, access.role)
+                (SessionKey::of_access_key(&shared, &hash), User::with_key(access))
             }
         };
         let session = Session::read(cookie, &key, now)?;
-        (!self.has_ended(store, &session, now).await).then_some(Login { session, key, actor, role })
+        (!self.has_ended(store, &session, now).await).then_some(Login { session, key, user })
     }
 
     /// Returns whether a session was ended, on any instance.
@@ -165,15 +167,15 @@ impl AccessState {
         self.ended(|ended| ended.contains(&fingerprint, began_at))
     }
 
-    /// Identifies the visitor by the session cookie, or else by the user whom a proxy names, with the role of such users. `token` is the
-    /// configured token. `is_reading_open` is `true` if reading needs no login, as on loopback: then another visitor gets the anonymous
-    /// CSRF token. Ignores the `Authorization` header.
+    /// Identifies the visitor by the session cookie, or else by the user whom a proxy names. `token` is the configured token.
+    /// `is_reading_open` is `true` if reading needs no login, as on loopback: then another visitor gets the anonymous CSRF token. Ignores
+    /// the `Authorization` header.
     pub(super) async fn identify(
         &self,
         store: &Store,
         headers: &HeaderMap,
         token: Option<&SecretText>,
-        proxy: Option<(ProxyUser, AccessRole)>,
+        proxy: Option<ProxyUser>,
         is_reading_open: bool,
         now: Timestamp,
     ) -> IdentifiedVisitor {
@@ -183,15 +185,15 @@ impl AccessState {
             Some(cookie) => self.login(store, cookie, token, now).await,
             None => None,
         };
-        if let Some(Login { session, key, actor, role }) = login {
+        if let Some(Login { session, key, user }) = login {
             renewed_cookie = session.renewed(now).map(|session| (session.cookie(&key), session.remaining(now).num_seconds()));
             visitor.csrf_token = Some(session.csrf_token(&key));
-            (visitor.role, visitor.actor, visitor.session) = (Some(role), Some(actor), Some(session));
-        } else if let Some((ProxyUser::Named(actor), role)) = proxy
+            (visitor.user, visitor.session) = (Some(user), Some(session));
+        } else if let Some(ProxyUser::Named(user)) = proxy
             && let Ok(Some(shared)) = self.ensure_shared_key(store).await
         {
-            visitor.csrf_token = Some(SessionKey::of_proxy(&shared).csrf_token(&actor.name));
-            (visitor.role, visitor.actor) = (Some(role), Some(actor));
+            visitor.csrf_token = Some(SessionKey::of_proxy(&shared).csrf_token(&user.actor.name));
+            visitor.user = Some(user);
         } else if is_reading_open {
             visitor.csrf_token.clone_from(&self.anonymous_csrf_token);
         }
@@ -199,12 +201,29 @@ impl AccessState {
     }
 }
 
-/// A valid session, with its author.
+/// A valid session, with the key that signed it.
 struct Login {
     session: Session,
     key: SessionKey,
-    actor: Actor,
-    role: AccessRole,
+    user: User,
+}
+
+/// A user whose identity is proven, with the rights that follow from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub actor: Actor,
+    pub role: AccessRole,
+}
+
+impl User {
+    /// Returns the user of the token in `[http]`, whose name is not known.
+    pub(super) fn with_token() -> Self {
+        Self { actor: Actor { name: String::new(), via: ActorSource::Token }, role: AccessRole::Admin }
+    }
+
+    pub(super) fn with_key(key: AccessKey) -> Self {
+        Self { actor: Actor { name: key.name, via: ActorSource::Key }, role: key.role }
+    }
 }
 
 /// A visitor, with what the response must contain.
@@ -219,10 +238,8 @@ pub(super) struct IdentifiedVisitor {
 pub(super) struct Visitor {
     /// The CSRF token that the visitor's forms must contain. `None` if the visitor may not read pages.
     pub csrf_token: Option<String>,
-    /// The role of a visitor who has logged in, or whom a proxy names. Forms that change state need one, also on loopback.
-    pub role: Option<AccessRole>,
-    /// The author of what the visitor does. `None` without a login.
-    pub actor: Option<Actor>,
+    /// The user who has logged in, or whom a proxy names. Forms that change state need one, also on loopback.
+    pub user: Option<User>,
     /// Whether a login is possible, because a token is configured or access keys exist.
     pub has_login: bool,
     /// Whether the visitor may see positions: after a login, or with a key in the request.
@@ -233,17 +250,17 @@ pub(super) struct Visitor {
 
 impl Visitor {
     pub(super) fn is_logged_in(&self) -> bool {
-        self.role.is_some()
+        self.user.is_some()
     }
 
     /// Returns whether the visitor may do what needs this role.
     pub(super) fn may(&self, required: AccessRole) -> bool {
-        self.role.is_some_and(|role| role >= required)
+        self.user.as_ref().is_some_and(|user| user.role >= required)
     }
 
     /// Returns the name to suggest as the author of an action. Empty if the login does not identify a person.
     pub(super) fn name(&self) -> &str {
-        self.actor.as_ref().map_or("", |actor| actor.name.as_str())
+        self.user.as_ref().map_or("", |user| user.actor.name.as_str())
     }
 
     /// Returns the watch without what the visitor must not see.
@@ -257,8 +274,7 @@ impl Visitor {
 pub(super) struct Caller {
     /// The hash of its token or access key.
     pub hash: Fingerprint,
-    pub actor: Actor,
-    pub role: AccessRole,
+    pub user: User,
 }
 
 /// The state of a request that acts. What it writes is recorded with the author of the request.
@@ -269,10 +285,10 @@ impl FromRequestParts<HttpDeps> for ActDeps {
 
     async fn from_request_parts(parts: &mut request::Parts, deps: &HttpDeps) -> Result<Self, Infallible> {
         let mut deps = deps.clone();
-        let caller = parts.extensions.get::<Caller>().map(|caller| caller.actor.clone());
-        let visitor = || parts.extensions.get::<Visitor>().and_then(|visitor| visitor.actor.clone());
-        if let Some(actor) = caller.or_else(visitor) {
-            deps.app.store = deps.app.store.acting_as(actor);
+        let caller = parts.extensions.get::<Caller>().map(|caller| &caller.user);
+        let visitor = || parts.extensions.get::<Visitor>().and_then(|visitor| visitor.user.as_ref());
+        if let Some(user) = caller.or_else(visitor) {
+            deps.app.store = deps.app.store.acting_as(user.actor.clone());
         }
         Ok(Self(deps))
     }

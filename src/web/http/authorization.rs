@@ -3,7 +3,7 @@
 //! On loopback the `Host` header must name this server, which prevents DNS rebinding. On other addresses a request needs the token or a
 //! session. On every address, API requests that change state need the token, and forms that change state need a session. Forms that only
 //! preview need no more than read access. An access key is accepted instead of the token if its role is sufficient. A user whom a trusted
-//! reverse proxy names needs no session. A request from such a proxy without a user is never taken for one of the own machine. Each form
+//! reverse proxy names needs no session. A request from such a proxy without a user needs a login, even from loopback. Each form
 //! must come from a page of this server. Failed logins are rate-limited per address.
 
 use axum::body::{Body, to_bytes};
@@ -16,7 +16,7 @@ use subtle::ConstantTimeEq as _;
 use url::Url;
 
 use super::access::{
-    self, Caller, IdentifiedVisitor, Visitor,
+    self, Caller, IdentifiedVisitor, User, Visitor,
     forms::{self, FormFields, FormKind},
     rate_limit::{FailedLogins, LoginQuota},
 };
@@ -24,8 +24,8 @@ use super::error::{WebError, is_for_programs};
 use super::error_code::ErrorCode;
 use super::{HttpDeps, MAX_REQUEST_BYTES};
 use daemon::live;
+use model::AccessRole;
 use model::config::SecretText;
-use model::{AccessRole, Actor, ActorSource};
 use store::StoreError;
 
 /// The authentication schemes of the token.
@@ -103,7 +103,7 @@ pub(super) async fn authorize(State(deps): State<HttpDeps>, mut request: Request
     };
     let now = deps.app.clock.now();
     let proxies = deps.proxies.as_deref();
-    let user = proxies.and_then(|proxies| Some((proxies.user(access::address_of(&request), request.headers())?, proxies.role)));
+    let user = proxies.and_then(|proxies| proxies.user(access::address_of(&request), request.headers()));
     let is_open = is_loopback && user.is_none();
     let identified = deps.access.identify(&deps.app.store, request.headers(), token.as_ref(), user, is_open, now).await;
     let IdentifiedVisitor { mut visitor, renewed_cookie } = identified;
@@ -203,7 +203,7 @@ impl IntoResponse for Rejection {
                 response
             }
             Rejection::Role { caller, required } => {
-                let mut response = WebError::insufficient_role(&caller.actor, caller.role, required).into_line().into_response();
+                let mut response = WebError::insufficient_role(&caller.user, required).into_line().into_response();
                 let challenge = format!("{}, error=\"insufficient_scope\", scope=\"{required}\"", Scheme::Bearer.challenge());
                 response
                     .headers_mut()
@@ -245,7 +245,7 @@ async fn check_token(
         Err(error) => return Err(Rejection::Failed(error.into())),
     };
     deps.access.failed_logins(|logins| logins.record_success(peer));
-    if caller.role < required {
+    if caller.user.role < required {
         return Err(Rejection::Role { caller, required });
     }
     request.extensions_mut().insert(caller);
@@ -256,11 +256,10 @@ async fn check_token(
 pub(super) async fn caller_of(deps: &HttpDeps, given: &str, token: Option<&SecretText>) -> Result<Option<Caller>, StoreError> {
     let hash = access::fingerprint(given.as_bytes());
     if is_token(given, token) {
-        let actor = Actor { name: String::new(), via: ActorSource::Token };
-        return Ok(Some(Caller { hash, actor, role: AccessRole::Admin }));
+        return Ok(Some(Caller { hash, user: User::with_token() }));
     }
     let key = deps.app.store.access_key_with(hash).await?;
-    Ok(key.map(|key| Caller { hash, actor: Actor { name: key.name, via: ActorSource::Key }, role: key.role }))
+    Ok(key.map(|key| Caller { hash, user: User::with_key(key) }))
 }
 
 /// Returns whether the request has a valid token or access key. A wrong one counts as a failed login, also where reading needs none.

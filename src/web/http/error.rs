@@ -11,6 +11,7 @@ use axum::response::{Html, IntoResponse, Response};
 use serde_json::json;
 
 use super::MAX_REQUEST_BYTES;
+use super::access::User;
 use super::api::alertmanager;
 use super::api::operations::{DOCUMENT, LIVE_EVENTS, OPERATIONS, Operation, ROOT};
 use super::error_code::ErrorCode;
@@ -69,9 +70,9 @@ impl WebError {
         }
     }
 
-    /// The access key of the client is not sufficient.
-    pub fn insufficient_role(actor: &Actor, role: AccessRole, required: AccessRole) -> Self {
-        let Actor { name, via } = actor;
+    /// The role of the user is not sufficient.
+    pub fn insufficient_role(user: &User, required: AccessRole) -> Self {
+        let User { actor: Actor { name, via }, role } = user;
         let who = if *via == ActorSource::Proxy { "user" } else { "access key" };
         let message = format!("the {who} {name:?} has the role `{role}`; this request needs the role `{required}`");
         Self { required_role: Some(required), ..Self::new(ErrorCode::InsufficientRole, message) }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::range::RangeView;
 use super::template::segment;
+use model::silence::UNKNOWN_AUTHOR;
 use model::{ActorSource, AuditRow, EventType, Timestamp};
 
 #[derive(Debug, Serialize)]
@@ -50,7 +51,7 @@ impl AuditLine {
         let typed = fact("author").filter(|typed| *typed != row.actor.name);
         let author = match (row.actor.name.as_str(), typed) {
             ("", Some(typed)) => typed.to_owned(),
-            ("", None) => "unknown".to_owned(),
+            ("", None) => UNKNOWN_AUTHOR.to_owned(),
             (name, Some(typed)) => format!("{name} as {typed}"),
             (name, None) => name.to_owned(),
         };
@@ -73,7 +74,7 @@ impl AuditLine {
             at: row.at,
             author,
             via: via(row.actor.via),
-            verb: verb(row.kind),
+            verb: words(row.kind).1,
             object: row.subject.clone(),
             href: href(row),
             detail,
@@ -92,53 +93,28 @@ fn via(source: ActorSource) -> &'static str {
     }
 }
 
-/// Returns the name of a type of actions.
-pub fn noun(kind: EventType) -> &'static str {
+/// Returns the name of a type of actions, and what the author did with the object.
+pub fn words(kind: EventType) -> (&'static str, &'static str) {
     match kind {
-        EventType::AcknowledgementAdded => "Acknowledgement",
-        EventType::AcknowledgementRemoved => "Acknowledgement withdrawn",
-        EventType::NoteAdded => "Note",
-        EventType::AlertAssigned => "Assignment",
-        EventType::SilenceCreated => "Silence created",
-        EventType::SilenceUpdated => "Silence changed",
-        EventType::SilenceExpired => "Silence ended",
-        EventType::DeliveryRetried => "Delivery retried",
-        EventType::DeliveryDropped => "Delivery dropped",
-        EventType::ReplayRequested => "Replay",
-        EventType::TestRequested => "Test message",
-        EventType::ResponseAccepted => "Held response accepted",
-        EventType::DigestStopped => "Digest stopped",
-        EventType::DigestResumed => "Digest resumed",
-        EventType::RuleSaved => "Rule saved",
-        EventType::ReloadRequested => "Reload",
-        EventType::AccessKeyAdded => "Access key created",
-        EventType::AccessKeyRevoked => "Access key revoked",
-        other => other.as_str(),
-    }
-}
-
-/// Returns what the author did with the object.
-fn verb(kind: EventType) -> &'static str {
-    match kind {
-        EventType::AcknowledgementAdded => "acknowledged",
-        EventType::AcknowledgementRemoved => "withdrew the acknowledgement of",
-        EventType::NoteAdded => "added a note to",
-        EventType::AlertAssigned => "assigned",
-        EventType::SilenceCreated => "created the silence",
-        EventType::SilenceUpdated => "changed the silence",
-        EventType::SilenceExpired => "ended the silence",
-        EventType::DeliveryRetried => "retried the delivery",
-        EventType::DeliveryDropped => "dropped the delivery",
-        EventType::ReplayRequested => "requested a replay to",
-        EventType::TestRequested => "requested a test message to",
-        EventType::ResponseAccepted => "accepted the held response of",
-        EventType::DigestStopped => "stopped the digest of",
-        EventType::DigestResumed => "resumed the digest of",
-        EventType::RuleSaved => "saved the rule",
-        EventType::ReloadRequested => "requested a reload",
-        EventType::AccessKeyAdded => "created the access key",
-        EventType::AccessKeyRevoked => "revoked the access key",
-        other => other.as_str(),
+        EventType::AcknowledgementAdded => ("Acknowledgement", "acknowledged"),
+        EventType::AcknowledgementRemoved => ("Acknowledgement withdrawn", "withdrew the acknowledgement of"),
+        EventType::NoteAdded => ("Note", "added a note to"),
+        EventType::AlertAssigned => ("Assignment", "assigned"),
+        EventType::SilenceCreated => ("Silence created", "created the silence"),
+        EventType::SilenceUpdated => ("Silence changed", "changed the silence"),
+        EventType::SilenceExpired => ("Silence ended", "ended the silence"),
+        EventType::DeliveryRetried => ("Delivery retried", "retried the delivery"),
+        EventType::DeliveryDropped => ("Delivery dropped", "dropped the delivery"),
+        EventType::ReplayRequested => ("Replay", "requested a replay to"),
+        EventType::TestRequested => ("Test message", "requested a test message to"),
+        EventType::ResponseAccepted => ("Held response accepted", "accepted the held response of"),
+        EventType::DigestStopped => ("Digest stopped", "stopped the digest of"),
+        EventType::DigestResumed => ("Digest resumed", "resumed the digest of"),
+        EventType::RuleSaved => ("Rule saved", "saved the rule"),
+        EventType::ReloadRequested => ("Reload", "requested a reload"),
+        EventType::AccessKeyAdded => ("Access key created", "created the access key"),
+        EventType::AccessKeyRevoked => ("Access key revoked", "revoked the access key"),
+        other => (other.as_str(), other.as_str()),
     }
 }
 

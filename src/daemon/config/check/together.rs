@@ -104,8 +104,8 @@ impl ConfigCheck<'_> {
     pub(super) fn proxies(&mut self, root: &ConfigNode) {
         let Some(http) = root.get("http") else { return };
         let header = http.node.get("user_header").map(|entry| entry.node.location.clone());
-        let is_list = |entry: &&ConfigEntry| !matches!(&entry.node.value, ConfigValue::List(items) if items.is_empty());
-        let proxies = http.node.get("trusted_proxies").filter(is_list).map(|entry| entry.node.location.clone());
+        let is_given = |entry: &&ConfigEntry| !matches!(&entry.node.value, ConfigValue::List(items) if items.is_empty());
+        let proxies = http.node.get("trusted_proxies").filter(is_given).map(|entry| entry.node.location.clone());
         match (header, proxies) {
             (Some(header), None) => {
                 self.error(&header, "`user_header` requires `trusted_proxies`").help =

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, header};
 use subtle::ConstantTimeEq as _;
 use url::Url;
 
-use super::Visitor;
+use super::{User, Visitor};
 use model::AccessRole;
 
 /// The form field of the CSRF token.
@@ -39,14 +39,14 @@ impl FormFields {
 }
 
 /// The reason to reject a form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) enum FormError {
     /// A page of another site sent the form.
     CrossSite,
     /// The form changes state and the visitor has no session.
     NotLoggedIn,
-    /// The role of the visitor is not sufficient.
-    Role(AccessRole),
+    /// The role of the user is not sufficient.
+    Role(User, AccessRole),
     /// The CSRF token is missing or old: the page was loaded before a restart or in another session.
     Expired,
 }
@@ -76,11 +76,9 @@ pub(in crate::http) fn check(
         return Ok(());
     }
     if let FormKind::Change(required) = kind {
-        if !visitor.is_logged_in() {
-            return Err(FormError::NotLoggedIn);
-        }
-        if !visitor.may(required) {
-            return Err(FormError::Role(required));
+        let Some(user) = &visitor.user else { return Err(FormError::NotLoggedIn) };
+        if user.role < required {
+            return Err(FormError::Role(user.clone(), required));
         }
     }
     let Some(expected) = &visitor.csrf_token else { return Err(FormError::NotLoggedIn) };

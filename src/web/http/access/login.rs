@@ -26,7 +26,7 @@ pub(in crate::http) async fn form(
     query: Result<Query<LoginQuery>, QueryRejection>,
 ) -> Response {
     let next = query.map(|Query(query)| query.next).unwrap_or_default();
-    // Who may only read can log in with another key.
+    // A user who may only read can log in with another key.
     if visitor.may(AccessRole::Act) {
         return redirect(local_path(&next));
     }
@@ -64,7 +64,7 @@ pub(in crate::http) async fn log_in(State(deps): State<HttpDeps>, request: Reque
         Ok(None) => return (StatusCode::INTERNAL_SERVER_ERROR, "cannot get random bytes from the system\n").into_response(),
         Err(error) => return WebError::from(error).into_response(),
     };
-    tracing::info!(%peer, name = caller.actor.name, "login succeeded");
+    tracing::info!(%peer, name = caller.user.actor.name, "login succeeded");
     with_cookie(redirect(&next), &cookie(&deps, &value, MAX_SESSION_AGE.num_seconds()))
 }
 
@@ -119,13 +119,7 @@ pub(in crate::http) fn form_rejection(error: FormError, visitor: &Visitor) -> Re
         FormError::NotLoggedIn => {
             (ErrorCode::Unauthorized, "changes need a token, and none is set. The login page explains how to set one")
         }
-        FormError::Role(required) => {
-            let (actor, role) = (visitor.actor.clone(), visitor.role);
-            return match actor.zip(role) {
-                Some((actor, role)) => WebError::insufficient_role(&actor, role, required).into_response(),
-                None => WebError::new(ErrorCode::Unauthorized, "log in to make changes").into_response(),
-            };
-        }
+        FormError::Role(user, required) => return WebError::insufficient_role(&user, required).into_response(),
         FormError::Expired => (ErrorCode::FormRejected, "the form has expired. Reload the page and try again"),
     };
     WebError::new(code, text).into_response()

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, HeaderName};
 
+use super::User;
 use model::config::HttpSettings;
 use model::silence::MAX_AUTHOR;
 use model::text::harmless;
@@ -16,13 +17,13 @@ pub struct TrustedProxies {
     header: HeaderName,
     networks: Vec<Network>,
     /// The role of the users.
-    pub role: AccessRole,
+    role: AccessRole,
 }
 
 /// The user of a request from a trusted proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyUser {
-    Named(Actor),
+    Named(User),
     /// The proxy named no user, or more than one.
     Unnamed,
 }
@@ -45,7 +46,10 @@ impl TrustedProxies {
         // A second value comes from the client: the proxy added its own without removing that one.
         let name = name.filter(|name| values.next().is_none() && (1..=MAX_AUTHOR).contains(&name.chars().count()));
         Some(match name {
-            Some(name) => ProxyUser::Named(Actor { name: harmless(name), via: ActorSource::Proxy }),
+            Some(name) => {
+                let actor = Actor { name: harmless(name), via: ActorSource::Proxy };
+                ProxyUser::Named(User { actor, role: self.role })
+            }
             None => ProxyUser::Unnamed,
         })
     }

@@ -10,7 +10,7 @@ use crate::http::error::PageResult;
 use crate::http::parameters::{AFTER, AUDIT_TYPE, AUTHOR};
 use crate::http::query::ListQuery;
 use crate::http::request_limits::ReadDeps;
-use crate::ui::audit::{AuditLine, AuditPage};
+use crate::ui::audit::{AuditLine, AuditPage, words};
 use crate::ui::page::{PAGE_ROWS, Section, render};
 use model::EventType;
 
@@ -28,7 +28,7 @@ pub(super) async fn list(ReadDeps(deps): ReadDeps, Extension(visitor): RequestVi
         total: listed.total,
         authors: deps.app.store.audit_actors().await?.into_iter().filter(|name| !name.is_empty()).collect(),
         author: query.value_or_empty(AUTHOR).to_owned(),
-        types: EventType::OF_USERS.map(|kind| (kind.as_str(), crate::ui::audit::noun(kind))).to_vec(),
+        types: EventType::OF_USERS.map(|kind| (kind.as_str(), words(kind).0)).to_vec(),
         kind: query.value_or_empty(AUDIT_TYPE).to_owned(),
         range: query.range().view(|range| query.clone().with_range(range).first_page(PATH)),
         first: query.text(AFTER).map(|_| query.first_page(PATH)),

@@ -32,7 +32,7 @@ fn detects_cross_site_forms() {
 fn rejects_form_without_valid_csrf_token() {
     let visitor = |token: Option<&str>| Visitor {
         csrf_token: token.map(str::to_owned),
-        role: Some(AccessRole::Act),
+        user: Some(User { role: AccessRole::Act, ..User::with_token() }),
         has_login: true,
         ..Visitor::default()
     };
@@ -61,12 +61,14 @@ fn visitor_without_session_can_preview_but_not_change() {
 
 #[test]
 fn form_needs_a_sufficient_role() {
-    let visitor = |role| Visitor { csrf_token: Some("abc".into()), role: Some(role), ..Visitor::default() };
     for role in AccessRole::ALL {
+        let user = User { role, ..User::with_token() };
+        let visitor = Visitor { csrf_token: Some("abc".into()), user: Some(user.clone()), ..Visitor::default() };
         for required in AccessRole::ALL {
             let kind = FormKind::Change(required);
-            let checked = super::check(&FormFields::parse(b"csrf=abc"), kind, &visitor(role), &HeaderMap::new(), None);
-            assert_eq!(checked, if role >= required { Ok(()) } else { Err(FormError::Role(required)) }, "{role} for {required}");
+            let checked = super::check(&FormFields::parse(b"csrf=abc"), kind, &visitor, &HeaderMap::new(), None);
+            let expected = if role >= required { Ok(()) } else { Err(FormError::Role(user.clone(), required)) };
+            assert_eq!(checked, expected, "{role} for {required}");
         }
     }
 }

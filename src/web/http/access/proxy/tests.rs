@@ -17,7 +17,8 @@ fn headers(values: &[&str]) -> HeaderMap {
 #[test]
 fn only_trusted_proxies_name_users() {
     let user = |peer: &str, values: &[&str]| proxies().user(peer.parse().expect("an address"), &headers(values));
-    let ann = || Some(ProxyUser::Named(Actor { name: "ann".into(), via: ActorSource::Proxy }));
+    let actor = Actor { name: "ann".into(), via: ActorSource::Proxy };
+    let ann = || Some(ProxyUser::Named(User { actor: actor.clone(), role: AccessRole::Act }));
     assert_eq!(user("10.1.2.3", &["ann"]), ann());
     assert_eq!(user("10.1.2.3", &[" ann "]), ann());
     assert_eq!(user("::ffff:10.1.2.3", &["ann"]), ann(), "an IPv4 address of a socket for both");

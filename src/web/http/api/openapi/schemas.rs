@@ -15,8 +15,8 @@ pub(super) const ENUMERATIONS: &[(&str, &[&str])] = &[
     ("AccessRole", &AccessRole::WORDS),
     ("AlertState", &AlertState::WORDS),
     ("AttemptOutcome", &AttemptOutcome::WORDS),
-    ("BatchKind", &BatchKind::WORDS),
     ("AuthorSource", &ActorSource::WORDS),
+    ("BatchKind", &BatchKind::WORDS),
     ("ChangeKind", &ChangeKind::WORDS),
     ("DeliveryState", &DeliveryState::WORDS),
     ("Endpoint", &Endpoint::WORDS),
@@ -287,7 +287,8 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
         "Alert",
         "id: string, rule: string, state: AlertState, reason: Resolution?, outcome: string?, tokenId: string?, symbol: string?, \
          resource: Resource?, subject: string, summary: string, labels: strings, annotations: strings, leads: [string], \
-         notified: [string], undelivered: {NotificationState}, assignee: string?, when: string?, activeAt: time, startsAt: time?, endsAt: time?, updatedAt: time",
+         notified: [string], undelivered: {NotificationState}, assignee: string?, when: string?, activeAt: time, startsAt: time?, \
+         endsAt: time?, updatedAt: time",
     ),
     ("AlertNote", "at: time, author: string, text: string"),
     ("NewAlertNote", "author: string, text: string"),
@@ -299,8 +300,8 @@ pub(super) const SCHEMAS: &[(&str, &str)] = &[
     ("FormerEpisode", "id: string, from: time, until: time?, reason: string?"),
     (
         "AlertStory",
-        "...Alert*, acknowledgement: Acknowledgement?, assignment: Assignment?, notes: [AlertNote], history: [HistoryStep], former: [FormerEpisode], record: Record?, \
-         asNotified: NotifiedText?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
+        "...Alert*, acknowledgement: Acknowledgement?, assignment: Assignment?, notes: [AlertNote], history: [HistoryStep], \
+         former: [FormerEpisode], record: Record?, asNotified: NotifiedText?, change: ChangeRow?, messages: [Message], deliveries: [DeliveryDetail], \
          explanation: Explanation?, unexplained: string?",
     ),
     (
