@@ -429,8 +429,8 @@ async fn two_machines_under_faults_notify_every_fact_once() {
             }
         }
     }
-    soak.finish(begin.elapsed()).await;
-    let mut problems = soak.problems(true);
+    let mut problems = soak.finish(begin.elapsed()).await;
+    problems.extend(soak.problems(true));
     problems.extend(std::mem::take(&mut soak.violations));
     soak.print_counts();
     if !problems.is_empty() {

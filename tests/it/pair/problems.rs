@@ -63,18 +63,23 @@ impl PairSoak {
         self.column(deliveries).len() + self.column(notifications).len()
     }
 
-    /// Ends all faults, and waits until everything is notified.
-    pub async fn finish(&mut self, length: Duration) {
+    /// Ends all faults, waits until everything is notified, and stops both instances. Returns what was not notified. A fact that becomes
+    /// true while they stop does not count.
+    pub async fn finish(&mut self, length: Duration) -> Vec<String> {
         println!("the last fault after {length:?}");
         self.end_faults();
         for at in std::mem::take(&mut self.must_start) {
             self.hosts[at].restart().await;
         }
         let ended_at = Instant::now();
-        while ended_at.elapsed() < SETTLE_TIMEOUT && !(self.missing().is_empty() && self.pending_count() == 0) {
+        let missing = loop {
+            let missing = self.missing();
+            if ended_at.elapsed() > SETTLE_TIMEOUT || (missing.is_empty() && self.pending_count() == 0) {
+                break missing;
+            }
             self.check_requests(Instant::now());
             tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        };
         println!("all notifications arrived {:?} after the last fault", ended_at.elapsed());
         // Leave time for unexpected messages.
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -82,6 +87,7 @@ impl PairSoak {
             host.signal("TERM");
             host.wait_for_end().await;
         }
+        missing.into_iter().map(|fact| format!("never notified: {fact}")).collect()
     }
 
     /// Returns a description of each violated guarantee. `is_final` adds the checks that hold only after all deliveries.
@@ -103,10 +109,7 @@ impl PairSoak {
                 witness::breaches(&self.cluster).into_iter().map(|breach| format!("written without the lease: {breach}")),
             );
             self.check_alerts(&mut problems);
-        }
-        if is_final {
             self.check_database(&mut problems);
-            problems.extend(self.missing().into_iter().map(|fact| format!("never notified: {fact}")));
         }
         problems
     }
