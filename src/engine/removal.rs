@@ -244,7 +244,7 @@ fn release(hold: Hold, diff: &Diff, missing: &[(RecordKey, u32)], now: Timestamp
 #[must_use]
 pub fn describe_hold() -> String {
     format!(
-        "a complete response lacks more than half of the coming records, so it is not applied yet, and none of its changes is reported; \
+        "A complete response lacks more than half of the coming records, so it is not applied yet, and none of its changes is reported; \
          it is applied once at least {MIN_HELD_RESPONSES} responses over {} h lack them, or once you accept it with `cliffwatch accept` \
          and the token",
         MIN_HOLD.num_hours()

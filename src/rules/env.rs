@@ -2,58 +2,40 @@
 
 use std::cell::RefCell;
 
-use crate::aggregate::Totals;
 use chrono::TimeDelta;
-use model::{Change, RateStep, Record, ReferencePrice, Timestamp, Token, corrections::Corrections, days};
+
+use crate::aggregate::Totals;
+use model::{RateStep, Record, ReferencePrice, corrections::Corrections, days};
 
 use super::condition::PositionField;
 use super::fields::ListItem;
 use super::fields::reference_price_time;
-use super::scope::{ScheduleScope, Scope, SourceFacts};
+use super::scope::Scope;
 
 /// The maximum nesting of `exists`, `all`, `filter`, and `map`.
 pub const MAX_MACRO_NESTING: usize = 2;
 
+/// A scope with the items of list variables. It is created for each evaluation of a condition, so it is small.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
+    pub scope: &'a Scope<'a>,
+    /// The record in view.
     pub record: Option<&'a Record>,
-    old: Option<&'a Record>,
-    new: Option<&'a Record>,
-    schedule: ScheduleScope<'a>,
-    pub token: Option<&'a Token>,
-    pub change: Option<&'a Change>,
-    pub source: Option<&'a SourceFacts>,
-    pub totals: Option<&'a Totals>,
-    pub lead: Option<&'a str>,
-    pub now: Timestamp,
     items: [Option<ListItem<'a>>; MAX_MACRO_NESTING],
     /// Collects the names of missing fields, if the caller wants them.
     missed: Option<&'a RefCell<Vec<&'static str>>>,
 }
 
 impl<'a> Env<'a> {
-    pub fn of(scope: &Scope<'a>, missed: Option<&'a RefCell<Vec<&'static str>>>) -> Self {
-        Self {
-            record: scope.record_in_view(),
-            old: scope.change.and_then(|change| change.old.as_ref()),
-            new: scope.change.and_then(|change| change.new.as_ref()),
-            schedule: scope.schedule,
-            token: scope.token,
-            change: scope.change,
-            source: scope.source,
-            totals: scope.totals,
-            lead: scope.lead.map(|lead| lead.text.as_str()),
-            now: scope.now,
-            items: [None; MAX_MACRO_NESTING],
-            missed,
-        }
+    pub fn of(scope: &'a Scope<'a>, missed: Option<&'a RefCell<Vec<&'static str>>>) -> Self {
+        Self { scope, record: scope.record_in_view(), items: [None; MAX_MACRO_NESTING], missed }
     }
 
     pub fn record_of(&self, side: RecordSide) -> Option<&'a Record> {
         match side {
             RecordSide::Current => self.record,
-            RecordSide::Old => self.old,
-            RecordSide::New => self.new,
+            RecordSide::Old => self.scope.change?.old.as_ref(),
+            RecordSide::New => self.scope.change?.new.as_ref(),
         }
     }
 
@@ -65,7 +47,7 @@ impl<'a> Env<'a> {
     /// Returns the totals of the token in `variable`, or of the scope if it is `None`.
     pub fn totals_of(&self, variable: Option<u8>) -> Option<&'a Totals> {
         match variable {
-            None => self.totals,
+            None => self.scope.totals,
             Some(variable) => match self.item(variable)? {
                 ListItem::Member(member) => Some(&member.totals),
                 _ => None,
@@ -77,26 +59,26 @@ impl<'a> Env<'a> {
     pub fn rate_step(&self) -> Option<RateStep> {
         let event = self.record?.unlock()?;
         event.interval()?;
-        self.schedule.rate_step(event.unlock_date.copied()?)
+        self.scope.schedule.rate_step(event.unlock_date.copied()?)
     }
 
     /// Returns the corrections of the token's schedule that were detected less than `span` before now. `None` if they were not read.
     pub fn corrections(&self, span: TimeDelta) -> Option<Corrections> {
-        Some(self.schedule.corrections?.within(span, self.now))
+        Some(self.scope.schedule.corrections?.within(span, self.scope.now))
     }
 
     /// Returns the age in days of the latest price of a token, or of the record's price if the scope has no totals.
     pub fn price_age(&self, variable: Option<u8>) -> Option<f64> {
-        let at = match (variable, self.totals) {
+        let at = match (variable, self.scope.totals) {
             (None, None) => reference_price_time(self.record?.unlock()?)?,
             _ => self.totals_of(variable)?.supply.as_ref()?.price_at?,
         };
-        Some(days(self.now - at))
+        Some(days(self.scope.now - at))
     }
 
     /// Returns a field of the position in the token. `None` without a position, a price, or an unlock amount.
     pub fn position(&self, field: PositionField) -> Option<f64> {
-        let position = self.token?.position?;
+        let position = self.scope.token?.position?;
         match field {
             PositionField::Amount => Some(position.amount()),
             PositionField::Value => Some(position.value(self.price()?)),
@@ -108,10 +90,10 @@ impl<'a> Env<'a> {
     /// circulating supply.
     fn price(&self) -> Option<f64> {
         let of_record = || ReferencePrice::latest(std::iter::once(self.record?.unlock()?));
-        let of_totals = || self.totals?.supply.as_ref()?.price;
+        let of_totals = || self.scope.totals?.supply.as_ref()?.price;
         let price = of_record().map(|price| price.usd).or_else(of_totals);
         price.or_else(|| {
-            let item = &self.token?.item;
+            let item = &self.scope.token?.item;
             let supply = item.circulating_supply.copied().filter(|supply| *supply > 0.0)?;
             Some(item.market_cap.copied()? / supply)
         })
@@ -119,7 +101,7 @@ impl<'a> Env<'a> {
 
     /// Returns the days until the next change of a token's daily release.
     pub fn until_rate_change(&self, variable: Option<u8>) -> Option<f64> {
-        Some(days(self.totals_of(variable)?.supply.as_ref()?.next_rate?.at - self.now))
+        Some(days(self.totals_of(variable)?.supply.as_ref()?.next_rate?.at - self.scope.now))
     }
 
     pub fn with_item(&self, variable: u8, item: ListItem<'a>) -> Self {

@@ -29,10 +29,10 @@ macro_rules! getter {
             pub fn get<'a>(self, env: &Env<'a>) -> Option<$out> {
                 let value = match self {
                     Self::Record(side, _, read) => env.record_of(side).and_then(read),
-                    Self::Token(_, read) => env.token.and_then(read),
-                    Self::Change(_, read) => env.change.and_then(read),
-                    Self::Source(_, read) => env.source.and_then(read),
-                    Self::Totals(_, read) => env.totals.and_then(read),
+                    Self::Token(_, read) => env.scope.token.and_then(read),
+                    Self::Change(_, read) => env.scope.change.and_then(read),
+                    Self::Source(_, read) => env.scope.source.and_then(read),
+                    Self::Totals(_, read) => env.scope.totals.and_then(read),
                     Self::Item(variable, _, read) => env.item(variable).and_then(read),
                 };
                 if value.is_none() {
@@ -81,10 +81,10 @@ impl ItemList {
         };
         let (name, done) = match self {
             Self::Record(side, name, read) => (name, env.record_of(side).and_then(|record| read(record, &mut bounded))),
-            Self::Token(name, read) => (name, env.token.and_then(|token| read(token, &mut bounded))),
-            Self::Change(name, read) => (name, env.change.and_then(|change| read(change, &mut bounded))),
-            Self::Source(name, read) => (name, env.source.and_then(|source| read(source, &mut bounded))),
-            Self::Totals(name, read) => (name, env.totals.and_then(|totals| read(totals, &mut bounded))),
+            Self::Token(name, read) => (name, env.scope.token.and_then(|token| read(token, &mut bounded))),
+            Self::Change(name, read) => (name, env.scope.change.and_then(|change| read(change, &mut bounded))),
+            Self::Source(name, read) => (name, env.scope.source.and_then(|source| read(source, &mut bounded))),
+            Self::Totals(name, read) => (name, env.scope.totals.and_then(|totals| read(totals, &mut bounded))),
             Self::Texts(get) => {
                 (get.name(), get.get(env).map(|texts| _ = texts.iter().all(|text| bounded(ListItem::Name(text)))))
             }

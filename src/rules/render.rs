@@ -32,8 +32,9 @@ impl Rule {
         };
         let mut labels = Labels::new();
         let mut annotations = BTreeMap::new();
-        let own = template::context(scope, None);
-        for (name, template) in self.body.labels.iter().chain(level.map_or(&[][..], |level| &level.labels)) {
+        let label_templates = || self.body.labels.iter().chain(level.map_or(&[][..], |level| &level.labels));
+        let own = template::context(scope, &|name| label_templates().any(|(_, template)| template.words.has(name)), None);
+        for (name, template) in label_templates() {
             match template.label(&own) {
                 Ok(text) => _ = labels.insert(name.clone(), text),
                 Err(problem) => fail("label", name, problem),
@@ -46,8 +47,10 @@ impl Rule {
         if let Some(group) = scope.totals.and_then(|totals| totals.group.clone()) {
             labels.insert("group".into(), group);
         }
-        let all = template::context(scope, Some((&self.body.label_names, &labels)));
-        for (name, template) in self.body.annotations.iter().chain(level.map_or(&[][..], |level| &level.annotations)) {
+        let texts = || self.body.annotations.iter().chain(level.map_or(&[][..], |level| &level.annotations));
+        let is_read = |name: &str| texts().any(|(_, template)| template.words.has(name));
+        let all = template::context(scope, &is_read, Some((&self.body.label_names, &labels)));
+        for (name, template) in texts() {
             match template.annotation(&all) {
                 Ok(text) => _ = annotations.insert(name.clone(), text),
                 Err(problem) => {

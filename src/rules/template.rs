@@ -11,6 +11,7 @@ mod engine;
 mod filters;
 mod sample;
 mod tags;
+mod words;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ pub use engine::TemplateEngine;
 use engine::describe;
 pub use filters::EXAMPLES as FILTER_EXAMPLES;
 pub use sample::SampleScope;
+pub use words::Words;
 
 /// The maximum length of a label value, in characters.
 const MAX_LABEL: usize = 512;
@@ -34,6 +36,8 @@ pub struct Template {
     source: Arc<str>,
     /// The source with added size checks. This is the text that is rendered.
     guarded: Arc<str>,
+    /// The names that the template can read.
+    pub words: Words,
     /// The windows that the template reads. They are known at load, so that their sums are computed before rendering.
     pub windows: Vec<Window>,
     /// Whether the template reads the daily release of a token or group, or the age of its price.

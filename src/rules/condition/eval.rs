@@ -112,17 +112,26 @@ fn kleene_or(left: Option<bool>, right: impl FnOnce() -> Option<bool>) -> Option
 }
 
 impl NumberExpr {
+    /// Evaluates the number. Fields and constants, which nearly all comparisons consist of, need no call.
+    #[inline]
     pub fn eval<'a>(&'a self, env: &Env<'a>) -> Option<f64> {
         match self {
             NumberExpr::Const(value) => Some(*value),
             NumberExpr::Field(get, _) => get.get(env),
+            _ => self.compute(env),
+        }
+    }
+
+    fn compute<'a>(&'a self, env: &Env<'a>) -> Option<f64> {
+        match self {
+            NumberExpr::Const(_) | NumberExpr::Field(..) => self.eval(env),
             NumberExpr::Fact(get) => typed_fact(*get, env, Fact::amount),
             NumberExpr::DaysUntil => days_until(env, "daysUntil"),
             NumberExpr::DaysSince => days_until(env, "daysSince").map(|days| 0.0 - days),
             NumberExpr::Window(window) => window.get(env),
             NumberExpr::SinceLatest(variable, flow) => days_since_latest(*variable, *flow, env),
             NumberExpr::Share(group) => {
-                let share = env.totals.and_then(|totals| totals.shares.get(group)).copied();
+                let share = env.scope.totals.and_then(|totals| totals.shares.get(group)).copied();
                 if share.is_none() {
                     env.record_missing("share(…)");
                 }
@@ -191,7 +200,7 @@ fn recorded(value: Option<f64>, name: &'static str, env: &Env<'_>) -> Option<f64
 }
 
 fn days_until(env: &Env<'_>, name: &'static str) -> Option<f64> {
-    let days = env.record.and_then(Record::interval).map(|interval| interval.days_until(env.now));
+    let days = env.record.and_then(Record::interval).map(|interval| interval.days_until(env.scope.now));
     if days.is_none() {
         env.record_missing(name);
     }
@@ -199,7 +208,7 @@ fn days_until(env: &Env<'_>, name: &'static str) -> Option<f64> {
 }
 
 fn days_since_latest(variable: Option<u8>, flow: Flow, env: &Env<'_>) -> Option<f64> {
-    let days = env.totals_of(variable).and_then(|totals| totals.last(flow)).map(|last| last.days_since(env.now));
+    let days = env.totals_of(variable).and_then(|totals| totals.last(flow)).map(|last| last.days_since(env.scope.now));
     if days.is_none() {
         env.record_missing(flow.latest_name().unwrap_or(flow.as_str()));
     }
@@ -226,10 +235,11 @@ impl TextExpr {
                 _ => None,
             },
             TextExpr::Lead => {
-                if env.lead.is_none() {
+                let lead = env.scope.lead.map(|lead| lead.text.as_str());
+                if lead.is_none() {
                     env.record_missing("lead");
                 }
-                env.lead
+                lead
             }
             TextExpr::If(parts) => chosen(parts, env)?.eval(env),
         }
@@ -240,7 +250,7 @@ impl TimeExpr {
     pub fn eval<'a>(&'a self, env: &Env<'a>) -> Option<Timestamp> {
         match self {
             TimeExpr::Const(at) => Some(*at),
-            TimeExpr::Now => Some(env.now),
+            TimeExpr::Now => Some(env.scope.now),
             TimeExpr::Field(get) => get.get(env),
             TimeExpr::Fact(get) => typed_fact(*get, env, Fact::time),
             TimeExpr::Add(parts) => parts.0.eval(env)?.checked_add_signed(parts.1.eval(env)?),
@@ -305,14 +315,14 @@ impl Presence {
             Presence::List(list) => list.visit(env, &mut |_| false).is_some(),
             Presence::Window(window) => window.get(env).is_some(),
             Presence::Latest(variable, flow) => env.totals_of(*variable).is_some_and(|totals| totals.last(*flow).is_some()),
-            Presence::Share(group) => env.totals.is_some_and(|totals| totals.shares.contains_key(group)),
+            Presence::Share(group) => env.scope.totals.is_some_and(|totals| totals.shares.contains_key(group)),
             Presence::PriceAge(variable) => env.price_age(*variable).is_some(),
             Presence::UntilRateChange(variable) => env.until_rate_change(*variable).is_some(),
             Presence::Rate(field) => env.rate_step().is_some_and(|step| field.of(step).is_some()),
             Presence::Position(field) => env.position(*field).is_some(),
             Presence::Corrections(of) => env.corrections(of.span).is_some(),
             Presence::Dated => env.record.and_then(Record::interval).is_some(),
-            Presence::Lead => env.lead.is_some(),
+            Presence::Lead => env.scope.lead.is_some(),
             Presence::Always => true,
         }
     }

@@ -17,7 +17,7 @@ use super::context::{ContextTree, window_of};
 use super::engine::{TemplateEngine, describe};
 use super::sample::SampleScope;
 use super::tags::{filters_in, find_word};
-use super::{Template, filters};
+use super::{Template, Words, filters};
 
 /// The maximum length of a template, in bytes.
 const MAX_TEMPLATE: usize = 16 << 10;
@@ -37,6 +37,7 @@ impl Template {
             engine: Arc::clone(engine),
             source: source.into(),
             guarded: source.into(),
+            words: Words::default(),
             windows: Vec::new(),
             has_supply: false,
             has_rate_steps: false,
@@ -52,6 +53,7 @@ impl Template {
             return (template, vec![Finding::error(at, message).help(help)]);
         }
         template.guarded = guard(source, &tags).into();
+        template.words = Words::of(source, &tags);
         let mut findings = Vec::new();
         if on.has_windows() {
             for tag in &tags {
@@ -157,7 +159,7 @@ impl Template {
     fn trial(&self, on: On, labels: Option<&[String]>) -> Option<Finding> {
         for is_full in [true, false] {
             let sample = SampleScope::of(on, is_full, &self.windows);
-            let mut tree = ContextTree::of(&sample.scope());
+            let mut tree = ContextTree::of(&sample.scope(), &|_| true);
             if is_full {
                 tree.fill_gaps(&Vocabulary::of(on));
             }

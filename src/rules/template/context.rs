@@ -13,12 +13,16 @@ use crate::vocabulary::{ALWAYS, Computed, KnownName, OF_RECORDS, OF_TOKENS, OF_T
 use crate::wording::span_of;
 use model::{Fact, Labels, Record, Resource, Timestamp, days, phrase};
 
+/// Returns whether a template reads the value with this name, or a part of it.
+pub type IsRead<'a> = &'a dyn Fn(&str) -> bool;
+
 /// The maximum number of items of a list.
 const MAX_ITEMS: usize = 1_000;
 
-/// Returns the data of a template for a scope. Missing fields, and labels in `names` that are not set, are `none`.
-pub fn context(scope: &Scope<'_>, labels: Option<(&[String], &Labels)>) -> Value {
-    let mut tree = ContextTree::of(scope);
+/// Returns the values of a scope that `is_read` selects, and the labels. Missing fields, and labels in `names` that are not set, are
+/// `none`.
+pub fn context(scope: &Scope<'_>, is_read: IsRead<'_>, labels: Option<(&[String], &Labels)>) -> Value {
+    let mut tree = ContextTree::of(scope, is_read);
     if let Some((names, labels)) = labels {
         tree.put_labels(names, labels);
     }
@@ -37,41 +41,43 @@ enum ContextNode {
 }
 
 impl ContextTree {
-    pub fn of(scope: &Scope<'_>) -> Self {
+    /// Returns the values that `is_read` selects. The others are left out, because some are large: a group has up to a thousand tokens.
+    pub fn of(scope: &Scope<'_>, is_read: IsRead<'_>) -> Self {
         let mut tree = Self::default();
         let (record, now) = (scope.record_in_view(), scope.now);
         if let Some(totals) = scope.totals {
-            tree.put_totals(totals, now);
+            tree.put_totals(totals, is_read, now);
         }
         let resource = record.map(Record::resource).or_else(|| scope.change.and_then(|change| change.resource));
         if let Some(resource) = resource {
-            tree.put_fields(fields::of_record(resource), record, now);
+            tree.put_fields(fields::of_record(resource), record, is_read, now);
             let interval = record.and_then(Record::interval);
-            let when =
-                if scope.is_stored { phrase::stored_date(interval.as_ref()) } else { phrase::date(interval.as_ref(), now) };
-            tree.put("when", Value::from(when));
-            tree.put("record", option(record.map(|record| Value::from(Serde(record)))));
+            tree.put_if(is_read, "when", || match scope.is_stored {
+                true => Value::from(phrase::stored_date(interval.as_ref())),
+                false => Value::from(phrase::date(interval.as_ref(), now)),
+            });
+            tree.put_if(is_read, "record", || option(record.map(|record| Value::from(Serde(record)))));
         }
         let of_unlocks = OF_UNLOCKS.into_iter().filter(|_| resource == Some(Resource::Unlock));
         for (name, computed) in OF_RECORDS.into_iter().chain(of_unlocks).chain(ALWAYS) {
-            tree.put(name, computed_value(computed, scope));
+            tree.put_if(is_read, name, || computed_value(computed, scope));
         }
-        tree.put_fields(fields::TOKEN, scope.token, now);
+        tree.put_fields(fields::TOKEN, scope.token, is_read, now);
         if let Some(change) = scope.change {
-            tree.put_fields(fields::CHANGE, Some(change), now);
-            tree.put("change.fields", Value::from(Serde(&change.fields)));
-            tree.put("change.before", option(change.before.as_ref().map(|brief| Value::from(Serde(brief)))));
-            tree.put("change.after", option(change.after.as_ref().map(|brief| Value::from(Serde(brief)))));
+            tree.put_fields(fields::CHANGE, Some(change), is_read, now);
+            tree.put_if(is_read, "change.fields", || Value::from(Serde(&change.fields)));
+            tree.put_if(is_read, "change.before", || option(change.before.as_ref().map(|brief| Value::from(Serde(brief)))));
+            tree.put_if(is_read, "change.after", || option(change.after.as_ref().map(|brief| Value::from(Serde(brief)))));
             for (word, side) in [("old", &change.old), ("new", &change.new)] {
                 let mut inner = Self::default();
-                if let Some(resource) = resource {
-                    inner.put_fields(fields::of_record(resource), side.as_ref(), now);
+                if let Some(resource) = resource.filter(|_| is_read(word)) {
+                    inner.put_fields(fields::of_record(resource), side.as_ref(), &|_| true, now);
                 }
                 tree.root.insert(word.into(), ContextNode::Object(inner));
             }
         }
         if scope.source.is_some() {
-            tree.put_fields(fields::SOURCE, scope.source, now);
+            tree.put_fields(fields::SOURCE, scope.source, is_read, now);
         }
         tree
     }
@@ -119,6 +125,13 @@ impl ContextTree {
         }
     }
 
+    /// Sets a value that is only computed if it is read.
+    fn put_if(&mut self, is_read: IsRead<'_>, path: &str, value: impl FnOnce() -> Value) {
+        if is_read(path) {
+            self.put(path, value());
+        }
+    }
+
     fn put_where_none(&mut self, path: &str, value: Value) {
         match (path.split_once('.'), self.root.get_mut(path.split('.').next().unwrap_or(path))) {
             (None, Some(ContextNode::Leaf(known))) if known.is_none() => *known = value,
@@ -127,28 +140,30 @@ impl ContextTree {
         }
     }
 
-    fn put_fields<O>(&mut self, table: &[FieldDef<O>], from: Option<&O>, now: Timestamp) {
+    fn put_fields<O>(&mut self, table: &[FieldDef<O>], from: Option<&O>, is_read: IsRead<'_>, now: Timestamp) {
         for field in table {
-            self.put(field.name, from.map_or_else(|| Value::from(()), |from| field_value(&field.read, from, now)));
+            self.put_if(is_read, field.name, || from.map_or_else(|| Value::from(()), |from| field_value(&field.read, from, now)));
         }
     }
 
     /// Adds the totals of a token or group.
-    fn put_totals(&mut self, totals: &Totals, now: Timestamp) {
+    fn put_totals(&mut self, totals: &Totals, is_read: IsRead<'_>, now: Timestamp) {
         for table in [fields::TOTALS, fields::TOTALS_OF_TOKEN, fields::TOTALS_OF_GROUP] {
-            self.put_fields(table, Some(totals), now);
+            self.put_fields(table, Some(totals), is_read, now);
         }
         // An integer, so that `range(tokenCount)` works.
-        self.put("tokenCount", Value::from(totals.members.len()));
-        self.put_windows(totals, now);
-        let shares = totals.shares.clone();
-        self.put(SHARE, Value::from_function(move |group: String| option(shares.get(&group).copied())));
+        self.put_if(is_read, "tokenCount", || Value::from(totals.members.len()));
+        self.put_windows(totals, is_read, now);
+        self.put_if(is_read, SHARE, || {
+            let shares = totals.shares.clone();
+            Value::from_function(move |group: String| option(shares.get(&group).copied()))
+        });
     }
 
     /// Adds the window functions, and the days since the latest burn and buyback.
-    fn put_windows(&mut self, totals: &Totals, now: Timestamp) {
+    fn put_windows(&mut self, totals: &Totals, is_read: IsRead<'_>, now: Timestamp) {
         let sums: Arc<[(Window, Sum)]> = totals.sums().collect();
-        for flow in Flow::ALL {
+        for flow in Flow::ALL.into_iter().filter(|flow| is_read(flow.as_str())) {
             let sums = Arc::clone(&sums);
             let poll = move |span: String| -> Result<Value, Error> {
                 let refuse = |problem: String| Error::new(ErrorKind::InvalidOperation, problem);
@@ -166,16 +181,17 @@ impl ContextTree {
         }
         for (name, computed) in OF_TOTALS {
             if let Computed::SinceLatest(flow) = computed {
-                self.put(name, option(totals.last(flow).map(|last| last.days_since(now))));
+                self.put_if(is_read, name, || option(totals.last(flow).map(|last| last.days_since(now))));
             }
         }
         let supply = totals.supply.as_deref();
         for (name, computed) in OF_TOKENS {
-            let value = match computed {
-                Computed::PriceAge => supply.and_then(|supply| supply.price_at).map(|at| days(now - at)),
-                _ => supply.and_then(|supply| supply.next_rate).map(|next| days(next.at - now)),
-            };
-            self.put(name, option(value));
+            self.put_if(is_read, name, || {
+                option(match computed {
+                    Computed::PriceAge => supply.and_then(|supply| supply.price_at).map(|at| days(now - at)),
+                    _ => supply.and_then(|supply| supply.next_rate).map(|next| days(next.at - now)),
+                })
+            });
         }
     }
 }
@@ -234,7 +250,7 @@ fn item_value(kind: ItemKind, item: ListItem<'_>, now: Timestamp) -> Value {
         tree.put(field.name, value);
     }
     if let ListItem::Member(member) = item {
-        tree.put_windows(&member.totals, now);
+        tree.put_windows(&member.totals, &|_| true, now);
     }
     tree.into_value()
 }
