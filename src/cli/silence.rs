@@ -7,7 +7,7 @@ use super::print::{self, Cell, Listing};
 use super::{Exit, Invocation, OutputFormat, UsageError, parse_span, parse_time};
 use daemon::token_names::resolve_matchers;
 use model::{
-    ActionOutcome, Silence, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, UserAction, all_match,
+    ActionOutcome, MatcherSets, Silence, SilencePreview, SilenceRequest, SilenceState, SilenceView, Timestamp, UserAction,
     config::Span, phrase, read_matchers, text::harmless,
 };
 use store::{Access, Store};
@@ -121,10 +121,7 @@ async fn add(add: &AddSilenceArgs, store: &Store, invocation: &Invocation) -> an
     let request =
         SilenceRequest { matchers, author: author(&add.author), comment: add.comment.clone(), starts_at: add.from, ends_at };
     let silence = request.into_silence(now).map_err(usage)?;
-    let preview = {
-        let matchers = silence.matchers.clone();
-        store.preview(move |labels| all_match(&matchers, labels), now).await?
-    };
+    let preview = store.preview(MatcherSets::new([silence.matchers.clone()]), now).await?;
     warn_about_typos(&silence, store).await?;
     if !add.dry_run {
         store.put_silence(silence.clone()).await?;

@@ -2,20 +2,21 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
-
+use self::slug_set::{SlugSet, SlugSetBuilder};
 use crate::{Positions, Token, TokenId, config};
+
+mod slug_set;
 
 /// The compiled section `[watch]`.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    tokens: GlobSet,
+    tokens: SlugSet,
     named: Vec<TokenId>,
-    groups: BTreeMap<String, GlobSet>,
+    groups: BTreeMap<String, SlugSet>,
     /// Whether a pattern needs the token list to find its tokens.
     needs_list: bool,
     /// Narrows the tokens to those that any of these sets matches. Empty for all.
-    narrowed_to: Vec<GlobSet>,
+    narrowed_to: Vec<SlugSet>,
     /// The positions of the config. Clones share their tokens, once a token list has explained the tickers.
     positions: Arc<Positions>,
 }
@@ -53,8 +54,8 @@ impl Watch {
     }
 
     pub fn covers(&self, token: &TokenId) -> bool {
-        let is_selected = || self.narrowed_to.iter().any(|set| set.is_match(token.as_str()));
-        self.tokens.is_match(token.as_str()) && (self.narrowed_to.is_empty() || is_selected())
+        let is_selected = || self.narrowed_to.iter().any(|set| set.contains(token));
+        self.tokens.contains(token) && (self.narrowed_to.is_empty() || is_selected())
     }
 
     /// Returns the watch of the tokens that `patterns` select: slugs, globs, and groups (`@portfolio`). Without patterns, all tokens.
@@ -63,7 +64,7 @@ impl Watch {
     /// With the first pattern that is not a valid glob or names an unknown group: its index, the problem, and the help text.
     pub fn narrowed(&self, patterns: &[String]) -> Result<Self, (usize, String, Option<String>)> {
         let mut sets = Vec::new();
-        let mut own = GlobSetBuilder::new();
+        let mut own = SlugSetBuilder::new();
         for (index, pattern) in patterns.iter().enumerate() {
             match pattern.strip_prefix('@') {
                 Some(name) => {
@@ -74,7 +75,7 @@ impl Watch {
                     let invalid = |error: globset::Error| {
                         (index, format!("{pattern:?} is not a valid token pattern: {}", error.kind()), None)
                     };
-                    own.add(Glob::new(pattern).map_err(invalid)?);
+                    own.add(pattern).map_err(invalid)?;
                 }
             }
         }
@@ -111,7 +112,7 @@ impl Watch {
 
     /// Returns the names of a token's groups, sorted.
     pub fn groups_of(&self, token: &TokenId) -> Arc<[String]> {
-        self.groups.iter().filter(|(_, set)| set.is_match(token.as_str())).map(|(name, _)| name.clone()).collect()
+        self.groups.iter().filter(|(_, set)| set.contains(token)).map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the token with its groups and its position.
@@ -137,23 +138,16 @@ impl Watch {
     }
 }
 
-fn set(path: &str, patterns: &[String], errors: &mut Vec<WatchError>) -> GlobSet {
-    let mut builder = GlobSetBuilder::new();
+fn set(path: &str, patterns: &[String], errors: &mut Vec<WatchError>) -> SlugSet {
+    let mut builder = SlugSetBuilder::new();
     for (index, pattern) in patterns.iter().enumerate() {
-        match Glob::new(pattern) {
-            Ok(glob) => {
-                builder.add(glob);
-            }
-            Err(error) => errors.push(WatchError {
-                path: format!("{path}[{index}]"),
-                pattern: pattern.clone(),
-                why: error.kind().to_string(),
-            }),
+        if let Err(error) = builder.add(pattern) {
+            errors.push(WatchError { path: format!("{path}[{index}]"), pattern: pattern.clone(), why: error.kind().to_string() });
         }
     }
     builder.build().unwrap_or_else(|error| {
         errors.push(WatchError { path: path.to_owned(), pattern: patterns.join(", "), why: error.to_string() });
-        GlobSet::empty()
+        SlugSet::default()
     })
 }
 

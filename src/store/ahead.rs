@@ -5,6 +5,7 @@ use rusqlite::params;
 
 use super::codec::{Millis, all, one_of, time};
 use super::error::StoreFault;
+use super::page_facts;
 use super::rows::token;
 use super::schedule;
 use super::sql::{PendingQuery, Transaction};
@@ -72,6 +73,19 @@ pub(super) fn each_in_window(
 
 /// Visits, in no particular order, each unlock that starts no later than `until` and ends after `begin`.
 pub(super) fn each_ahead(
+    from: &Transaction<'_>,
+    begin: Timestamp,
+    until: Timestamp,
+    sizes: Sizes,
+    visit: impl FnMut(IndexedUnlock),
+) -> Result<(), StoreFault> {
+    let Some(facts) = page_facts::current(from, begin, until)? else { return scan_ahead(from, begin, until, sizes, visit) };
+    facts.each_ahead(begin.timestamp_millis(), until.timestamp_millis(), visit);
+    Ok(())
+}
+
+/// [`each_ahead`] from the index of the database.
+pub(super) fn scan_ahead(
     from: &Transaction<'_>,
     begin: Timestamp,
     until: Timestamp,

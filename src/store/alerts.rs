@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::types::Value;
 
-use super::codec::{Conditions, all, counted, from_json, list, one, word};
+use super::codec::{Conditions, all, counted, from_json, list, one, one_of_words, word};
 use super::counts::alert_states;
 use super::error::StoreFault;
 use super::list_limits::in_chunks;
@@ -45,6 +45,15 @@ impl Store {
         self.read("list alerts by number", move |from| alerts_by_number(from, &filter, position, max_bytes)).await
     }
 
+    /// Returns whether a rule, by its id or name, has alerts.
+    pub async fn has_alerts_of(&self, rule: RuleId) -> Result<bool, StoreError> {
+        self.read("search the alerts of a rule", move |from| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM alert WHERE rule = ?1) OR EXISTS (SELECT 1 FROM alert WHERE name = ?1)";
+            Ok(from.prepare_cached(sql)?.query_row([rule.as_str()], |row| row.get(0))?)
+        })
+        .await
+    }
+
     /// Returns an alert, or `None` if the id is unknown or was pruned.
     pub async fn alert(&self, id: AlertId) -> Result<Option<Alert>, StoreError> {
         self.read("read an alert", move |from| alert(from, &id)).await
@@ -83,14 +92,14 @@ impl Store {
 }
 
 /// The maximum number of rows that are sorted. For more matches, scanning from the newest alert finds a page sooner.
-const MAX_SORTED: u64 = 2_000;
+const MAX_SORTED: u64 = 10_000;
 
 /// Returns the conditions of a filter, without its cursor. `notified` contains the receiver sets that include the
 /// filter's receiver.
 fn conditions(filter: &AlertFilter, notified: Option<&ReceiverSets>) -> Conditions {
     let mut conditions = Conditions::default();
     if !filter.states.is_empty() {
-        conditions.and("a.state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
+        conditions.and_plain(&one_of_words("a.state", filter.states.iter().map(|state| state.as_str())));
     }
     if !filter.ids.is_empty() {
         conditions.and("a.id IN (SELECT value FROM json_each(?))", list(filter.ids.iter().map(AlertId::as_str)));

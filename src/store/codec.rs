@@ -168,6 +168,12 @@ pub(super) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> Value {
     Value::Text(serde_json::Value::from(texts.into_iter().collect::<Vec<_>>()).to_string())
 }
 
+/// Returns the condition that a column has one of some words of this program. Unlike a list in a parameter, a server can use an index.
+pub(super) fn one_of_words<'w>(column: &str, words: impl IntoIterator<Item = &'w str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("'{word}'")).collect();
+    format!("{column} IN ({})", words.join(", "))
+}
+
 /// The `WHERE` conditions of a query, with their values.
 #[derive(Default)]
 pub(super) struct Conditions {

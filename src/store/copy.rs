@@ -67,7 +67,7 @@ const META: &str = "meta";
 const COPYING: &str = "copy the database";
 
 /// Rows of `meta` that describe the database, not its contents.
-const DATABASE_KEYS: &str = "'schema', 'program', 'program_since'";
+const DATABASE_KEYS: &str = "'schema', 'program', 'program_since', 'facts'";
 
 /// Rows of `meta` that describe the machine or the instances. A copy on another machine must not have them.
 pub(super) const MACHINE_KEYS: &str = "'clock', 'instances'";

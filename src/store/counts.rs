@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path};
 
-use super::codec::{Millis, all, counted, one, small, time, word};
+use super::codec::{Millis, all, counted, from_json, one, small, time, word};
 use super::connection::sibling_path;
 use super::credit::credit;
 use super::error::StoreFault;
@@ -75,8 +75,14 @@ pub(super) fn feeds_sql(engine: Engine) -> String {
      FROM feed {}", engine.indexed_by("feed_status"))
 }
 
-/// Returns the feed statistics of each endpoint. Reads only the index, which contains the findings as numbers.
+/// Returns the feed statistics of each endpoint. Reads only the index, which contains the findings as numbers. A server returns a row for
+/// each text of findings, because it would parse the text once for each number of each feed.
 pub(super) fn feed_stats_sql(engine: Engine) -> String {
+    if engine == Engine::Postgres {
+        return "SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at), findings
+             FROM feed GROUP BY endpoint, findings ORDER BY endpoint"
+            .to_owned();
+    }
     format!("SELECT endpoint, count(*), count(failing_since), min(failing_since), max(read_at), max(tried_at),
         coalesce(sum(CAST(findings ->> 'by_mark' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'by_upcoming' AS BIGINT)), 0),
         coalesce(sum(CAST(findings ->> 'unreported' AS BIGINT)), 0), coalesce(sum(CAST(findings ->> 'idle_marks' AS BIGINT)), 0),
@@ -156,7 +162,11 @@ fn receivers(from: &Transaction<'_>) -> Result<Vec<ReceiverCounts>, StoreFault> 
         }
     }
     let indexed = from.engine().indexed_by("delivery_due");
-    let sql = format!("SELECT min(created_at) FROM delivery {indexed} WHERE receiver = ?1 AND state IN ('due', 'retrying')");
+    // A server would search all deliveries in the order of their times.
+    let sql = format!(
+        "WITH due AS MATERIALIZED (SELECT created_at FROM delivery {indexed} WHERE receiver = ?1 AND state IN ('due', 'retrying'))
+         SELECT min(created_at) FROM due"
+    );
     let mut oldest = from.prepare_cached(&sql)?;
     for receiver in &mut receivers {
         receiver.oldest_pending = one(&mut oldest, [receiver.receiver.as_str()], |row| Ok(time(row.get(0)?)))?.flatten();
@@ -172,10 +182,6 @@ fn delivery_counts(from: &Transaction<'_>) -> Result<Vec<(String, DeliveryState,
         Ok((receiver, state, counted(row.get(2)?)))
     };
     // In index order, to avoid a sort.
-    if from.engine() == Engine::Postgres {
-        let sql = "SELECT receiver, state, count(*) FROM delivery GROUP BY state, receiver";
-        return all(&mut *from.prepare_cached(sql)?, [], read);
-    }
     let sql = "SELECT receiver, state, count(*) FROM delivery WHERE state IN ('due', 'retrying', 'dead', 'dropped') GROUP BY state, receiver";
     let mut rows = all(&mut *from.prepare_cached(sql)?, [], read)?;
     // Most deliveries are `delivered`, and receivers are few. The total is cheap, so the count of the last receiver is
@@ -198,10 +204,24 @@ fn delivery_counts(from: &Transaction<'_>) -> Result<Vec<(String, DeliveryState,
     Ok(rows)
 }
 
-fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
+fn feed_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
+    let is_parsed_here = from.engine() == Engine::Postgres;
     let mut statement = from.prepare_cached(&feed_stats_sql(from.engine()))?;
-    let mut stats = all(&mut statement, [], |row| {
+    let rows = all(&mut statement, [], |row| {
         let endpoint: String = row.get(0)?;
+        let findings = match is_parsed_here {
+            true => from_json("the findings of a feed of", &endpoint, &row.get::<String>(6)?)?,
+            false => Findings {
+                by_mark: small(row.get(6)?),
+                by_upcoming: small(row.get(7)?),
+                unreported: small(row.get(8)?),
+                idle_marks: small(row.get(9)?),
+                idle_upcoming: small(row.get(10)?),
+                undecided: small(row.get(11)?),
+                undecided_upcoming: small(row.get(12)?),
+                ..Findings::default()
+            },
+        };
         Ok(EndpointStat {
             endpoint: word("the endpoint of a feed", &endpoint, &endpoint, Endpoint::parse)?,
             feeds: counted(row.get(1)?),
@@ -213,18 +233,21 @@ fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFaul
             parse_warnings: 0,
             polls: 0,
             credits: 0,
-            findings: Findings {
-                by_mark: small(row.get(6)?),
-                by_upcoming: small(row.get(7)?),
-                unreported: small(row.get(8)?),
-                idle_marks: small(row.get(9)?),
-                idle_upcoming: small(row.get(10)?),
-                undecided: small(row.get(11)?),
-                undecided_upcoming: small(row.get(12)?),
-                ..Findings::default()
-            },
+            findings,
         })
     })?;
+    let mut stats: Vec<EndpointStat> = Vec::new();
+    for row in rows {
+        match stats.last_mut().filter(|last| last.endpoint == row.endpoint) {
+            Some(last) => last.add_feeds(&row),
+            None => stats.push(row),
+        }
+    }
+    Ok(stats)
+}
+
+fn endpoint_stats(from: &Transaction<'_>) -> Result<Vec<EndpointStat>, StoreFault> {
+    let mut stats = feed_stats(from)?;
     let mut last_error = from.prepare_cached(&format!(
         "SELECT at, coalesce(error, outcome) FROM poll {}
          WHERE endpoint = ?1 AND outcome NOT IN ('fresh', 'unchanged') ORDER BY at DESC, no DESC LIMIT 1",

@@ -7,6 +7,7 @@ use super::ahead::{IndexedUnlock, Sizes, each_in_window, upcoming_rows};
 use super::codec::{all, counted, list, one, time};
 use super::error::StoreFault;
 use super::linear::{IndexedLinear, TokenLinear, each_linear, priced_token};
+use super::page_facts::{self, TokenSupplyRow};
 use super::rows::{ALERT_COLUMNS, alert};
 use super::sql::Transaction;
 use super::{Store, StoreError, schedule};
@@ -82,18 +83,14 @@ struct TokenRanks {
 }
 
 impl TokenRanks {
-    fn read(from: &Transaction<'_>, watch: &Watch) -> Result<Self, StoreFault> {
+    fn read(from: &Transaction<'_>, watch: &Watch, begin: Timestamp, until: Timestamp) -> Result<Self, StoreFault> {
         let mut known = Self::default();
-        let mut statement = from.prepare_cached(
-            "SELECT t.no, t.id, s.known, s.linear_until FROM token t LEFT JOIN token_supply s ON s.token_no = t.no ORDER BY t.id",
-        )?;
-        let mut rows = statement.query([])?;
         let mut rank = 0;
-        while let Some(row) = rows.next()? {
-            let no = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
-            let id = TokenId::from(row.get::<String>(1)?);
+        page_facts::each_supply(from, begin, until, |TokenSupplyRow { no, id, supply }| {
+            let no = usize::try_from(*no).unwrap_or_default();
+            let id = TokenId::from(id.as_str());
             if !watch.covers(&id) {
-                continue;
+                return;
             }
             if known.ranks.len() <= no {
                 known.ranks.resize(no + 1, None);
@@ -102,15 +99,13 @@ impl TokenRanks {
                 *of = Some(rank);
             }
             rank += 1;
-            let coverage: Option<String> = row.get(2)?;
-            known.gaps.add(SupplyCoverage {
-                known: coverage.as_deref().and_then(KnownSupply::parse).unwrap_or(KnownSupply::None),
-                linear_until: time(row.get(3)?),
-            });
+            let coverage = supply.as_ref().map(|supply| (supply.known, supply.linear_until));
+            let (of_token, linear_until) = coverage.unwrap_or((KnownSupply::None, None));
+            known.gaps.add(SupplyCoverage { known: of_token, linear_until });
             if !watch.groups_of(&id).is_empty() {
                 known.grouped.insert(no, id);
             }
-        }
+        })?;
         Ok(known)
     }
 
@@ -179,10 +174,11 @@ impl AheadTally {
 }
 
 fn digest_ahead(from: &Transaction<'_>, filter: &DigestAheadFilter, watch: &Watch) -> Result<DigestAhead, StoreFault> {
+    let from = &from.keeping_facts();
     let selection = filter.selection;
     let sizes = if selection.order == DigestOrder::Share { Sizes::Both } else { Sizes::Value };
     let mut tally = AheadTally {
-        known: TokenRanks::read(from, watch)?,
+        known: TokenRanks::read(from, watch, filter.from, filter.window.until)?,
         selection,
         counted: FirstOf::new(selection.limit),
         possible: FirstOf::new(selection.limit),

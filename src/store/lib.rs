@@ -73,6 +73,7 @@ mod open;
 mod opt_out;
 mod outbox;
 mod owner;
+mod page_facts;
 mod pages;
 mod past_polls;
 mod pending;

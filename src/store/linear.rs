@@ -4,6 +4,7 @@
 use super::codec::{Millis, from_json, list, one, time};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
+use super::page_facts;
 use super::rows::{FEED_COLUMNS, feed_state, token};
 use super::schedule;
 use super::sql::Transaction;
@@ -31,25 +32,32 @@ pub(super) fn each_linear(
     window: SumWindow,
     mut visit: impl FnMut(IndexedLinear),
 ) -> Result<(), StoreFault> {
-    let (condition, values) = match tokens {
-        Some(tokens) => ("WHERE t.id IN (SELECT value FROM json_each(?1))", vec![list(tokens.iter().map(TokenId::as_str))]),
-        None => ("", Vec::new()),
-    };
-    let columns = SupplyRow::COLUMNS;
-    let sql =
-        format!("SELECT t.no, t.id, {columns} FROM token_supply s JOIN token t ON t.no = s.token_no {condition} ORDER BY t.id");
-    let mut statement = from.prepare_cached(&sql)?;
-    let mut rows = statement.query(values)?;
-    while let Some(row) = rows.next()? {
-        let id: String = row.get(1)?;
-        let supply = SupplyRow::read(&row, 2, &id)?;
+    let mut visit_row = |token_no: i64, id: &str, supply: &SupplyRow| {
         let begin = window.at.timestamp_millis();
         let ahead = supply.pieces().filter(|piece| piece.ends_at > begin).enumerate();
         let pieces: Vec<(usize, LinearPiece)> = ahead.filter(|(_, piece)| piece.share_in(window).is_some()).collect();
         if !pieces.is_empty() {
-            let (price, linear_until) = (supply.price, supply.linear_until);
-            visit(IndexedLinear { token_no: row.get(0)?, id, price, linear_until, pieces });
+            visit(IndexedLinear { token_no, id: id.to_owned(), price: supply.price, linear_until: supply.linear_until, pieces });
         }
+    };
+    let Some(tokens) = tokens else {
+        return page_facts::each_supply(from, window.at, window.until, |row| {
+            if let Some(supply) = &row.supply {
+                visit_row(row.no, &row.id, supply);
+            }
+        });
+    };
+    let sql = format!(
+        "SELECT t.no, t.id, {} FROM token_supply s JOIN token t ON t.no = s.token_no
+         WHERE t.id IN (SELECT value FROM json_each(?1)) ORDER BY t.id",
+        SupplyRow::COLUMNS
+    );
+    let mut statement = from.prepare_cached(&sql)?;
+    let mut rows = statement.query([list(tokens.iter().map(TokenId::as_str))])?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(1)?;
+        let supply = SupplyRow::read(&row, 2, &id)?;
+        visit_row(row.get(0)?, &id, &supply);
     }
     Ok(())
 }

@@ -8,10 +8,10 @@ use rusqlite::params;
 use super::ahead::{IS_CLIFF, IndexedUnlock, Sizes, each_ahead, upcoming_rows};
 use super::alerts::in_group;
 use super::codec::{Conditions, Millis, all, counted, list, one_of};
-use super::commit::SupplyRow;
 use super::cycle::READ_TOGETHER;
 use super::error::StoreFault;
 use super::next_rates::{RatePlace, rate_places, read_rates};
+use super::page_facts::{self, TokenSupplyRow};
 use super::rows::{ALERT_COLUMNS, alert, token};
 use super::sql::{PendingQuery, Transaction};
 use super::supply::SupplyQuery;
@@ -56,8 +56,9 @@ impl Store {
 }
 
 fn largest_ahead(from: &Transaction<'_>, filter: &AheadFilter) -> Result<Ahead, StoreFault> {
+    let from = &from.keeping_facts();
     let AheadFilter { window, largest, limit, next, watch } = filter;
-    let watched = watched_numbers(from, watch)?;
+    let watched = watched_numbers(from, watch, *window)?;
     // Ordered by size (largest first), then start, then row number.
     let largest_of = || FirstOf::<(LargestFirst, i64, i64)>::new(*limit as usize);
     let (mut by_value, mut by_share) = (largest_of(), largest_of());
@@ -122,17 +123,24 @@ fn has_size(unlock: &IndexedUnlock) -> bool {
     unlock.value.or(unlock.amount).is_some_and(|size| size > 0.0)
 }
 
-/// Returns whether each token is watched, by token number.
-pub(super) fn watched_numbers(from: &Transaction<'_>, watch: &Watch) -> Result<Vec<bool>, StoreFault> {
+/// Returns whether each token is watched, by token number. The window is that of the page.
+pub(super) fn watched_numbers(from: &Transaction<'_>, watch: &Watch, window: SumWindow) -> Result<Vec<bool>, StoreFault> {
     let mut watched = Vec::new();
+    let mut set = |no: i64, id: TokenId| {
+        let no = usize::try_from(no).unwrap_or_default();
+        watched.resize(watched.len().max(no + 1), false);
+        if let Some(entry) = watched.get_mut(no) {
+            *entry = watch.covers(&id);
+        }
+    };
+    if let Some(facts) = page_facts::current(from, window.at, window.until)? {
+        facts.supplies.iter().for_each(|token| set(token.no, TokenId::from(token.id.as_str())));
+        return Ok(watched);
+    }
     let mut statement = from.prepare_cached("SELECT no, id FROM token")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let no = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
-        watched.resize(watched.len().max(no + 1), false);
-        if let Some(entry) = watched.get_mut(no) {
-            *entry = watch.covers(&TokenId::from(row.get::<String>(1)?));
-        }
+        set(row.get(0)?, TokenId::from(row.get::<String>(1)?));
     }
     Ok(watched)
 }
@@ -183,6 +191,7 @@ struct ListRank {
 const SUMMARY_BYTES: usize = 2048;
 
 fn token_list(from: &Transaction<'_>, filter: &TokenFilter, max_rows: usize) -> Result<TokenList, StoreFault> {
+    let from = &from.keeping_facts();
     let mut fitting = matching_tokens(from, filter)?;
     // Needed for all tokens only if the list is sorted by it. Otherwise each row on the page reads its own.
     let is_by_supply = !matches!(filter.sort, TokenSort::MarketCap | TokenSort::Name);
@@ -251,13 +260,8 @@ fn ranks(from: &Transaction<'_>, filter: &TokenFilter) -> Result<ListRanks, Stor
     if filter.sort == TokenSort::Next {
         return Ok(ranks);
     }
-    let sql = format!("SELECT s.token_no, {} FROM token_supply s", SupplyRow::COLUMNS);
-    let mut statement = from.prepare_cached(&sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let no: i64 = row.get(0)?;
-        let supply = SupplyRow::read(&row, 1, &no.to_string())?;
-        let Some(of) = ranks.of_mut(Some(no)) else { continue };
+    page_facts::each_supply(from, filter.at, quarter.until, |TokenSupplyRow { no, supply, .. }| {
+        let (Some(of), Some(supply)) = (ranks.of_mut(Some(*no)), supply) else { return };
         let usd = supply.price.map(|price| price.usd);
         for piece in supply.pieces() {
             of.month.add_linear(&piece, usd, month);
@@ -265,7 +269,7 @@ fn ranks(from: &Transaction<'_>, filter: &TokenFilter) -> Result<ListRanks, Stor
             let per_day = piece.per_day().filter(|_| piece.runs_at(at));
             of.per_day += per_day.zip(usd).map_or(0.0, |(per_day, usd)| per_day * usd);
         }
-    }
+    })?;
     Ok(ranks)
 }
 
@@ -395,7 +399,8 @@ fn pulse(from: &Transaction<'_>) -> Result<Pulse, StoreFault> {
     let sql = "SELECT (SELECT coalesce(max(no), 0) FROM poll), (SELECT coalesce(max(no), 0) FROM change),
          (SELECT coalesce(max(updated_at), 0) FROM alert),
          (SELECT coalesce(max(no), 0) FROM delivery) + (SELECT coalesce(max(no), 0) FROM attempt),
-         (SELECT count(*) + coalesce(sum(ends_at % 1000003), 0) FROM silence) + (SELECT count(*) FROM ack)";
+         (SELECT count(*) + coalesce(sum(ends_at % 1000003), 0) FROM silence) + (SELECT count(*) FROM ack),
+         coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'facts'), 0)";
     Ok(from.prepare_cached(sql)?.query_row([], |row| {
         Ok(Pulse {
             polls: row.get(0)?,
@@ -403,6 +408,7 @@ fn pulse(from: &Transaction<'_>) -> Result<Pulse, StoreFault> {
             alerts: row.get(2)?,
             deliveries: row.get(3)?,
             silences: row.get(4)?,
+            supply: row.get(5)?,
         })
     })?)
 }

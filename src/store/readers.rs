@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 use super::error::{StoreError, StoreFault};
+use super::page_facts::FactsCache;
 use super::read_stop::ReadStop;
 use super::sql::{Connection, SqlResult, Transaction};
 use super::writer::{AnyValue, contain};
@@ -142,8 +143,9 @@ pub(super) struct ReadersByKind {
 impl ReadersByKind {
     /// Takes the open pool of the daemon. `open_page` opens a connection for pages; none is opened before it is needed.
     pub(super) fn new(daemon: ReaderPool, open_page: impl Fn() -> OpenReader) -> Self {
-        let pages = |count| Readers::new(ReaderPool::new(&daemon.path, open_page(), count));
-        Self { pages: pages(PAGE_READERS), heavy_pages: pages(HEAVY_PAGE_READERS), daemon: Readers::new(daemon) }
+        let facts: Arc<FactsCache> = Arc::default();
+        let pages = |count| Readers::new(ReaderPool::new(&daemon.path, open_page(), count), Some(facts.clone()));
+        Self { pages: pages(PAGE_READERS), heavy_pages: pages(HEAVY_PAGE_READERS), daemon: Readers::new(daemon, None) }
     }
 
     pub(super) fn of(&self, kind: ReaderKind) -> &Readers {
@@ -152,6 +154,12 @@ impl ReadersByKind {
             ReaderKind::Pages => &self.pages,
             ReaderKind::HeavyPages => &self.heavy_pages,
         }
+    }
+
+    /// Returns whether the readers of pages keep facts.
+    #[cfg(test)]
+    pub(super) fn keep_facts(&self) -> bool {
+        self.pages.facts.as_ref().is_some_and(|facts| facts.is_filled())
     }
 
     #[cfg(test)]
@@ -170,11 +178,13 @@ impl ReadersByKind {
 pub(super) struct Readers {
     pool: Arc<ReaderPool>,
     slots: Arc<Semaphore>,
+    /// The facts that pages keep. `None` for other readers.
+    facts: Option<Arc<FactsCache>>,
 }
 
 impl Readers {
-    fn new(pool: ReaderPool) -> Self {
-        Self { slots: Arc::new(Semaphore::new(pool.max_idle)), pool: Arc::new(pool) }
+    fn new(pool: ReaderPool, facts: Option<Arc<FactsCache>>) -> Self {
+        Self { slots: Arc::new(Semaphore::new(pool.max_idle)), pool: Arc::new(pool), facts }
     }
 
     /// Runs `run` in one read transaction, which is interrupted if the caller is dropped. For `is_fenced`, see
@@ -193,13 +203,13 @@ impl Readers {
     fn run_any(&self, doing: &'static str, is_fenced: bool, run: Read) -> BoxFuture<'_, Result<AnyValue, StoreError>> {
         Box::pin(async move {
             let slot = self.slots.clone().acquire_owned().await.map_err(|_| StoreError::closed(doing))?;
-            let (pool, stop) = (self.pool.clone(), ReadStop::default());
+            let (pool, stop, facts) = (self.pool.clone(), ReadStop::default(), self.facts.clone());
             let _stop = stop.on_drop();
             let task = tokio::task::spawn_blocking(move || {
                 // Hold the slot while the connection is in use, even if the caller is dropped.
                 let _slot = slot;
                 let read = |connection: &mut Connection| {
-                    let value = contain(doing, pool.path(), || connection.read_until(&stop, is_fenced, run));
+                    let value = contain(doing, pool.path(), || connection.read_until(&stop, is_fenced, facts.as_deref(), run));
                     connection.rollback_leftovers();
                     value
                 };

@@ -17,6 +17,7 @@ pub(super) const DAEMON: Schema = Schema {
         include_str!("../../migrations/0006_message_types.sql"),
         include_str!("../../migrations/0007_http_api.sql"),
         include_str!("../../migrations/0008_people.sql"),
+        include_str!("../../migrations/0009_open_labels.sql"),
     ],
 };
 

@@ -3,15 +3,15 @@
 use chrono::TimeDelta;
 use rusqlite::params;
 
-use super::codec::{Millis, all, all_readable, from_json, json, millis, one, word};
+use super::codec::{Millis, all, all_readable, from_json, json, list, millis, one, word};
 use super::error::StoreFault;
 use super::event_log::{log_acknowledgement, log_new_silence, log_silence};
 use super::rows::{self, ALERT_COLUMNS};
 use super::sql::{Engine, Row, Transaction};
 use super::{Store, StoreError, schedule};
 use model::{
-    Ack, AckResult, AcknowledgedAlert, ActionOutcome, Alert, AlertId, AlertState, EventType, Labels, Silence, SilenceFact,
-    SilencePreview, SilenceRequest, SilencedAlert, Timestamp,
+    Ack, AckResult, AcknowledgedAlert, ActionOutcome, Alert, AlertId, AlertState, EventType, Labels, MatcherSets, Silence,
+    SilenceFact, SilencePreview, SilenceRequest, SilencedAlert, Timestamp,
 };
 
 /// The maximum number of alert ids returned for an ambiguous prefix.
@@ -66,14 +66,9 @@ impl Store {
         self.read("read the labels of open alerts", open_labels).await
     }
 
-    /// Returns the open alerts that a silence would suppress, and the number of notifications of the week before `now`. `suppresses`
-    /// matches labels.
-    pub async fn preview(
-        &self,
-        suppresses: impl Fn(&Labels) -> bool + Send + 'static,
-        now: Timestamp,
-    ) -> Result<SilencePreview, StoreError> {
-        self.read("preview a silence", move |from| preview(from, suppresses, now)).await
+    /// Returns the open alerts that silences would suppress, and the number of notifications of the week before `now`.
+    pub async fn preview(&self, silences: MatcherSets, now: Timestamp) -> Result<SilencePreview, StoreError> {
+        self.read("preview a silence", move |from| preview(from, &silences, now)).await
     }
 }
 
@@ -277,46 +272,65 @@ pub(super) fn ack(row: &Row<'_>) -> Result<Ack, StoreFault> {
 }
 
 /// Previews a silence. Reads only the labels of alerts that it does not hide.
-fn preview(from: &Transaction<'_>, suppresses: impl Fn(&Labels) -> bool, now: Timestamp) -> Result<SilencePreview, StoreFault> {
+fn preview(from: &Transaction<'_>, silences: &MatcherSets, now: Timestamp) -> Result<SilencePreview, StoreFault> {
     let mut preview = SilencePreview::default();
-    let mut statement = from.prepare_cached(&format!(
-        "SELECT body ->> '$.labels', id, name, state, body ->> '$.annotations.summary', subject FROM alert WHERE {OPEN}
-         ORDER BY updated_at DESC, id"
-    ))?;
+    let mut suppressed: Vec<String> = Vec::new();
+    let mut statement = from.prepare_cached(&open_sql(from.engine()))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         preview.open += 1;
-        if suppresses(&labels(&row, "the labels of an alert")?) {
-            let (id, rule, state, subject): (String, String, String, String) =
-                (row.get(1)?, row.get(2)?, row.get(3)?, row.get(5)?);
-            let state = word("the state of the alert", &id, &state, AlertState::parse)?;
-            let summary: Option<String> = row.get(4)?;
-            preview.alerts.push(SilencedAlert::of(AlertId::from(id), rule, state, summary.as_deref(), &subject));
+        if is_matched(silences, &row, "the labels of an alert")? {
+            suppressed.push(row.get(1)?);
         }
     }
+    let mut statement = from.prepare_cached(
+        "SELECT id, name, state, body ->> '$.annotations.summary', subject FROM alert
+         WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY updated_at DESC, id",
+    )?;
+    preview.alerts = all(&mut statement, [list(suppressed.iter().map(String::as_str))], |row| {
+        let (id, rule, state, subject): (String, String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(4)?);
+        let state = word("the state of the alert", &id, &state, AlertState::parse)?;
+        let summary: Option<String> = row.get(3)?;
+        Ok(SilencedAlert::of(AlertId::from(id), rule, state, summary.as_deref(), &subject))
+    })?;
     let mut statement = from.prepare_cached(&week_sql(from.engine()))?;
     let mut rows = statement.query(params![Millis(now - TimeDelta::days(7)), SilencePreview::MAX_MESSAGES])?;
     while let Some(row) = rows.next()? {
         preview.last_week_all += 1;
-        preview.last_week += usize::from(suppresses(&labels(&row, "the labels of a notification")?));
+        preview.last_week += usize::from(is_matched(silences, &row, "the labels of a notification")?);
     }
     Ok(preview)
+}
+
+/// Selects the labels and ids of open alerts, latest first. Reads only the index, because alerts are large.
+pub(super) fn open_sql(engine: Engine) -> String {
+    let indexed = engine.indexed_by("alert_open_labels");
+    format!("SELECT {}, id FROM alert {indexed} WHERE {OPEN} ORDER BY updated_at DESC, id", engine.labels())
 }
 
 /// Selects the labels of notifications since a time. Reads only the index, because notifications are large.
 pub(super) fn week_sql(engine: Engine) -> String {
     let indexed = engine.indexed_by("notification_age");
     format!(
-        "SELECT body ->> '$.labels' FROM notification {indexed} WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2"
+        "SELECT {} FROM notification {indexed} WHERE at >= ?1 AND receivers <> '[]' ORDER BY at DESC LIMIT ?2",
+        engine.labels()
     )
+}
+
+/// Returns whether a silence matches the labels in the first column.
+fn is_matched(silences: &MatcherSets, row: &Row<'_>, what: &'static str) -> Result<bool, StoreFault> {
+    let text = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+    if !silences.can_match(text) {
+        return Ok(false);
+    }
+    Ok(silences.match_labels(&labels(row, what)?))
 }
 
 /// Matches pending and firing alerts.
 const OPEN: &str = "state IN ('pending', 'firing')";
 
 fn open_labels(from: &Transaction<'_>) -> Result<Vec<Labels>, StoreFault> {
-    let mut statement = from.prepare_cached(&format!("SELECT body ->> '$.labels' FROM alert WHERE {OPEN}"))?;
-    all(&mut statement, [], |row| labels(row, "the labels of an alert"))
+    all(&mut *from.prepare_cached(&open_sql(from.engine()))?, [], |row| labels(row, "the labels of an alert"))
 }
 
 /// Reads labels from the first column.

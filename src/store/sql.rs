@@ -13,11 +13,13 @@ mod tables;
 
 use rusqlite::types::{FromSql, FromSqlError, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement as SqliteCached, ToSql, TransactionBehavior, types::Value};
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
 pub(super) use self::postgres::PgFault;
 use self::postgres::{PgQuery, PgSession, PgStatement};
 use super::error::StoreFault;
+use super::page_facts::{self, FactsCache};
 use super::read_stop::ReadStop;
 
 /// An error of either engine.
@@ -57,6 +59,14 @@ impl Engine {
         }
     }
 
+    /// Returns the expression for the labels of an alert or a notification, as JSON.
+    pub(super) fn labels(self) -> &'static str {
+        match self {
+            Engine::Sqlite => "body ->> '$.labels'",
+            Engine::Postgres => "labels",
+        }
+    }
+
     /// Returns the clause that locks the selected rows. Empty for SQLite, which has a single writer.
     pub(super) fn for_update(self) -> &'static str {
         match self {
@@ -84,10 +94,20 @@ impl Connection {
         is_fenced: bool,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
     ) -> Result<T, StoreFault> {
+        self.write_uncounted(is_fenced, |transaction| transaction.counting(run))
+    }
+
+    /// Like [`Self::write`], but does not count changes of facts that pages keep. For databases without pages, and for copies of whole
+    /// tables.
+    pub(super) fn write_uncounted<T>(
+        &mut self,
+        is_fenced: bool,
+        run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreFault> {
         match self {
             Connection::Sqlite(connection) => {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                let value = run(&Transaction::Sqlite(&transaction))?;
+                let value = run(&Transaction::sqlite(&transaction))?;
                 transaction.commit()?;
                 Ok(value)
             }
@@ -102,7 +122,7 @@ impl Connection {
     /// [`Engine::for_update`].
     pub(super) fn write_rows<T>(&mut self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
         match self {
-            Connection::Sqlite(_) => self.write(false, run),
+            Connection::Sqlite(_) => self.write_uncounted(false, run),
             Connection::Postgres(session) => {
                 session.begin_rows()?;
                 session.finish(run)
@@ -123,7 +143,7 @@ impl Connection {
         match self {
             Connection::Sqlite(connection) => {
                 let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
-                run(&Transaction::Sqlite(&transaction))
+                run(&Transaction::sqlite(&transaction))
             }
             Connection::Postgres(session) => {
                 session.begin_read(is_fenced)?;
@@ -132,15 +152,16 @@ impl Connection {
         }
     }
 
-    /// Like [`Self::read`], but fails soon after the signal to stop.
+    /// Like [`Self::read`], but fails soon after the signal to stop. Readers of pages pass the facts that they keep.
     pub(super) fn read_until<T>(
         &mut self,
         stop: &ReadStop,
         is_fenced: bool,
+        facts: Option<&FactsCache>,
         run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>,
     ) -> Result<T, StoreFault> {
         self.set_stop(Some(stop.clone()))?;
-        let value = self.read(is_fenced, run);
+        let value = self.read(is_fenced, |transaction| run(&Transaction { facts, ..*transaction }));
         self.set_stop(None)?;
         value
     }
@@ -188,26 +209,78 @@ impl Connection {
     }
 }
 
+/// The connection of a transaction.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Transaction<'a> {
+enum Session<'a> {
     Sqlite(&'a rusqlite::Connection),
     Postgres(&'a PgSession),
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transaction<'a> {
+    session: Session<'a>,
+    /// Set by each statement that changes facts that pages keep. `None` if the change needs not be counted.
+    changes_facts: Option<&'a Cell<bool>>,
+    /// The facts that pages keep. `None` for other readers.
+    facts: Option<&'a FactsCache>,
+    /// Whether a read of facts that are not kept also keeps them.
+    keeps_facts: bool,
+}
+
 impl<'a> Transaction<'a> {
+    pub(super) fn sqlite(connection: &'a rusqlite::Connection) -> Self {
+        Self { session: Session::Sqlite(connection), changes_facts: None, facts: None, keeps_facts: false }
+    }
+
+    fn postgres(session: &'a PgSession) -> Self {
+        Self { session: Session::Postgres(session), changes_facts: None, facts: None, keeps_facts: false }
+    }
+
+    /// Runs `run`, and counts the change of facts that pages keep, if there is one.
+    fn counting<T>(self, run: impl FnOnce(&Transaction<'_>) -> Result<T, StoreFault>) -> Result<T, StoreFault> {
+        let changes_facts = Cell::new(false);
+        let value = run(&Transaction { changes_facts: Some(&changes_facts), ..self })?;
+        if changes_facts.get() {
+            page_facts::count_change(&self)?;
+        }
+        Ok(value)
+    }
+
+    /// Returns the facts that pages keep. `None` for other readers.
+    pub(super) fn facts(&self) -> Option<&'a FactsCache> {
+        self.facts
+    }
+
+    /// Returns this transaction for windows that begin now: a read of facts that are not kept also keeps them.
+    pub(super) fn keeping_facts(&self) -> Self {
+        Self { keeps_facts: true, ..*self }
+    }
+
+    pub(super) fn keeps_facts(&self) -> bool {
+        self.keeps_facts
+    }
+
+    fn note_change(&self, sql: &str) {
+        if let Some(changes_facts) = self.changes_facts.filter(|_| page_facts::is_changed_by(sql)) {
+            changes_facts.set(true);
+        }
+    }
+
     /// Prepares a statement and caches it.
     pub(super) fn prepare_cached(&self, sql: &str) -> SqlResult<CachedStatement<'a>> {
-        Ok(CachedStatement(match self {
-            Transaction::Sqlite(connection) => Statement::Cached(connection.prepare_cached(sql)?),
-            Transaction::Postgres(session) => Statement::Postgres(session.prepare(sql, true)?),
+        self.note_change(sql);
+        Ok(CachedStatement(match self.session {
+            Session::Sqlite(connection) => Statement::Cached(connection.prepare_cached(sql)?),
+            Session::Postgres(session) => Statement::Postgres(session.prepare(sql, true)?),
         }))
     }
 
     /// Prepares a statement without caching it.
     pub(super) fn prepare(&self, sql: &str) -> SqlResult<Statement<'a>> {
-        Ok(match self {
-            Transaction::Sqlite(connection) => Statement::Sqlite(connection.prepare(sql)?),
-            Transaction::Postgres(session) => Statement::Postgres(session.prepare(sql, false)?),
+        self.note_change(sql);
+        Ok(match self.session {
+            Session::Sqlite(connection) => Statement::Sqlite(connection.prepare(sql)?),
+            Session::Postgres(session) => Statement::Postgres(session.prepare(sql, false)?),
         })
     }
 
@@ -224,28 +297,31 @@ impl<'a> Transaction<'a> {
     /// Inserts rows, each with one value per column. Stops at the first row that fails. On a server, the call does not
     /// wait for the result; see [`Statement::execute`].
     pub(super) fn insert_many(&self, table: &str, columns: &[impl AsRef<str>], rows: Vec<Vec<Value>>) -> SqlResult<()> {
-        match self {
-            Transaction::Sqlite(_) if rows.is_empty() => Ok(()),
-            Transaction::Sqlite(_) => {
+        match self.session {
+            Session::Sqlite(_) if rows.is_empty() => Ok(()),
+            Session::Sqlite(_) => {
                 let mut statement = self.prepare_cached(&insert_sql(table, columns))?;
                 rows.into_iter().try_for_each(|row| statement.execute(row))
             }
-            Transaction::Postgres(session) => session.insert_many(table, columns, rows),
+            Session::Postgres(session) => {
+                self.note_change(&insert_sql(table, columns));
+                session.insert_many(table, columns, rows)
+            }
         }
     }
 
     /// Waits until all statements sent so far have succeeded.
     pub(super) fn flush(&self) -> SqlResult<()> {
-        match self {
-            Transaction::Sqlite(_) => Ok(()),
-            Transaction::Postgres(session) => session.flush(),
+        match self.session {
+            Session::Sqlite(_) => Ok(()),
+            Session::Postgres(session) => session.flush(),
         }
     }
 
     pub(super) fn engine(&self) -> Engine {
-        match self {
-            Transaction::Sqlite(_) => Engine::Sqlite,
-            Transaction::Postgres(_) => Engine::Postgres,
+        match self.session {
+            Session::Sqlite(_) => Engine::Sqlite,
+            Session::Postgres(_) => Engine::Postgres,
         }
     }
 }

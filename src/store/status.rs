@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::TimeDelta;
 use rusqlite::types::Value;
 
-use super::codec::{Conditions, Millis, all, counted, list, word};
+use super::codec::{Conditions, Millis, all, counted, list, one_of_words, word};
 use super::error::StoreFault;
 use super::silence::{acks, silences};
 use super::sql::Transaction;
@@ -100,7 +100,7 @@ fn notification_statuses(from: &Transaction<'_>, filter: &NotificationFilter) ->
     if filter.undelivered {
         use NotificationState::{Acknowledged, Inhibited, Limited, Nobody, Silenced, Waiting};
         let states = [Waiting, Silenced, Inhibited, Acknowledged, Nobody, Limited].map(NotificationState::as_str);
-        conditions.and("state IN (SELECT value FROM json_each(?))", list(states));
+        conditions.and_plain(&one_of_words("state", states));
     }
     let (sql, values) = conditions.within(&statuses_of(filter), &format!(" ORDER BY at, id, receiver LIMIT {}", filter.limit));
     all(&mut from.prepare(&sql)?, values, |row| {

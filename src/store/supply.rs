@@ -7,6 +7,7 @@ use super::ahead::{AheadQuery, Sizes, each_ahead};
 use super::codec::{one, one_of};
 use super::commit::SupplyRow;
 use super::error::StoreFault;
+use super::page_facts::{self, TokenSupplyRow};
 use super::sql::{PendingQuery, Transaction};
 use super::{Store, StoreError};
 use model::{
@@ -115,24 +116,26 @@ pub(super) fn supply_totals(
     watch: &Watch,
     stale_before: Timestamp,
 ) -> Result<(SupplyTotals, BTreeMap<String, SupplyTotals>), StoreFault> {
+    let from = &from.keeping_facts();
     let groups: Vec<&str> = watch.groups().collect();
+    let of_all: Arc<[usize]> = Arc::new([0]);
     let mut totals = vec![SupplyTotals::empty(windows.len()); groups.len() + 1];
     let mut members = Memberships::default();
-    let sql = format!(
-        "SELECT t.no, t.id, s.token_no IS NOT NULL, {} FROM token t LEFT JOIN token_supply s ON s.token_no = t.no",
-        SupplyRow::COLUMNS
-    );
-    let mut statement = from.prepare_cached(&sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let id = TokenId::from(row.get::<String>(1)?);
+    page_facts::each_supply(from, at, end_of(windows, at), |TokenSupplyRow { no, id, supply }| {
+        let id = TokenId::from(id.as_str());
         if !watch.covers(&id) {
-            continue;
+            return;
         }
-        let of_groups = watch.groups_of(&id);
-        let of_groups = groups.iter().enumerate().filter(|(_, group)| of_groups.iter().any(|of| of == *group));
-        let indices: Arc<[usize]> = std::iter::once(0).chain(of_groups.map(|(index, _)| index + 1)).collect();
-        let supply = if row.get(2)? { SupplyRow::read(&row, 3, id.as_str())? } else { SupplyRow::default() };
+        let of_groups = if groups.is_empty() { Arc::default() } else { watch.groups_of(&id) };
+        let indices = match of_groups.is_empty() {
+            true => of_all.clone(),
+            false => {
+                let of_groups = groups.iter().enumerate().filter(|(_, group)| of_groups.iter().any(|of| of == *group));
+                std::iter::once(0).chain(of_groups.map(|(index, _)| index + 1)).collect()
+            }
+        };
+        let unread = SupplyRow::default();
+        let supply = supply.as_ref().unwrap_or(&unread);
         let pieces: Vec<LinearPiece> = supply.pieces().collect();
         let usd = supply.price.map(|price| price.usd);
         let mut sums = vec![SupplyAhead::default(); windows.len()];
@@ -141,18 +144,29 @@ pub(super) fn supply_totals(
         for index in indices.iter() {
             let Some(total) = totals.get_mut(*index) else { continue };
             total.linear_per_day_value += per_day;
-            add_coverage(&mut total.coverage, &supply, stale_before);
-            total.windows.iter_mut().zip(&sums).for_each(|(to, sum)| *to = to.plus(*sum));
+            add_coverage(&mut total.coverage, supply, stale_before);
+            if !pieces.is_empty() {
+                total.windows.iter_mut().zip(&sums).for_each(|(to, sum)| *to = to.plus(*sum));
+            }
         }
-        members.set(row.get(0)?, indices);
-    }
+        members.set(*no, indices);
+    })?;
+    // Most unlocks touch few of the windows, and a comparison of numbers is faster than one of times.
+    let bounds: Vec<(i64, i64)> =
+        windows.iter().map(|window| (window.at.timestamp_millis(), window.until.timestamp_millis())).collect();
     each_ahead(from, at, end_of(windows, at), Sizes::Value, |unlock| {
         if !unlock.is_cliff {
             return;
         }
+        let (begin, end) = (unlock.starts_at.min(unlock.nominal_at), unlock.ends_at.max(unlock.nominal_at));
+        let touched = || windows.iter().zip(&bounds).enumerate().filter(|(_, (_, (at, until)))| begin <= *until && end >= *at);
         for index in members.of(unlock.token_no) {
-            let sums = totals.get_mut(*index).into_iter().flat_map(|total| &mut total.windows);
-            sums.zip(windows).for_each(|(sum, window)| sum.add_cliff(&unlock.piece(), *window));
+            let Some(total) = totals.get_mut(*index) else { continue };
+            for (place, (window, _)) in touched() {
+                if let Some(sum) = total.windows.get_mut(place) {
+                    sum.add_cliff(&unlock.piece(), *window);
+                }
+            }
         }
     })?;
     let mut totals = totals.into_iter();

@@ -14,6 +14,7 @@ mod maintenance;
 mod opening;
 mod opt_out;
 mod outbox;
+mod page_facts;
 mod pages;
 mod past_polls;
 mod pipeline;

@@ -91,7 +91,7 @@ fn unlock_month(from: &Transaction<'_>, filter: &MonthFilter) -> Result<UnlockMo
 
 /// Returns whether each token is watched and selected, by token number.
 fn selected_numbers(from: &Transaction<'_>, filter: &MonthFilter) -> Result<Vec<bool>, StoreFault> {
-    let mut selected = watched_numbers(from, &filter.watch)?;
+    let mut selected = watched_numbers(from, &filter.watch, filter.window())?;
     let Some(tokens) = &filter.tokens else { return Ok(selected) };
     let mut statement = from.prepare_cached("SELECT no FROM token WHERE id IN (SELECT value FROM json_each(?1))")?;
     let numbers = all(&mut statement, [super::codec::list(tokens.iter().map(TokenId::as_str))], |row| Ok(row.get::<i64>(0)?))?;

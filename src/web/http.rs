@@ -23,6 +23,7 @@ mod json_body;
 mod list_page;
 mod live_events;
 mod names;
+mod page_cache;
 mod pages;
 mod parameters;
 mod query;
@@ -58,7 +59,7 @@ use daemon::playground::Playground;
 use event_watch::EventWatch;
 use idempotency::check_key;
 use model::BoxFuture;
-use pages::overview::OverviewCache;
+use pages::{digests::DigestCache, overview::OverviewCache};
 use request_limits::{REQUEST_TIMEOUT, RequestLimits, keep_slot, limit_requests, limit_time, limit_trial};
 use updates::Updates;
 pub use waiting::serve as serve_waiting;
@@ -87,6 +88,7 @@ pub(crate) struct HttpDeps {
     pub updates: Updates,
     pub event_watch: EventWatch,
     pub overview: OverviewCache,
+    pub digests: DigestCache,
     pub limits: RequestLimits,
 }
 
@@ -103,6 +105,7 @@ pub fn serve(app: AppHandle, listener: TcpListener, stop: CancellationToken) -> 
             updates: Updates::start(app.store.clone(), stop.clone()),
             event_watch: EventWatch::start(app.store.clone(), stop.clone()),
             overview: OverviewCache::default(),
+            digests: DigestCache::default(),
             access: Arc::default(),
             proxies: TrustedProxies::of(&app.live.load().config.http).map(Arc::new),
             playground: Playground::default(),

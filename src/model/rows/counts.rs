@@ -108,3 +108,15 @@ pub struct EndpointStat {
     /// The statistics of polls, over all feeds since their baselines.
     pub findings: Findings,
 }
+
+impl EndpointStat {
+    /// Adds the statistics of other feeds of the endpoint.
+    pub fn add_feeds(&mut self, other: &Self) {
+        self.feeds += other.feeds;
+        self.failing += other.failing;
+        self.failing_since = self.failing_since.into_iter().chain(other.failing_since).min();
+        self.last_success = self.last_success.max(other.last_success);
+        self.last_try = self.last_try.max(other.last_try);
+        self.findings.add_counts(&other.findings);
+    }
+}

@@ -145,4 +145,6 @@ pub struct Pulse {
     pub deliveries: i64,
     /// The number of silences, their ends, and acknowledgements.
     pub silences: i64,
+    /// The number of commits that changed a schedule, a price, or the list of tokens.
+    pub supply: i64,
 }

@@ -124,6 +124,20 @@ pub struct Findings {
     pub awaits_segments: bool,
 }
 
+impl Findings {
+    /// Adds the counts of another feed. The times and the state stay.
+    pub fn add_counts(&mut self, other: &Self) {
+        let add = |to: &mut u32, count: u32| *to = to.saturating_add(count);
+        add(&mut self.by_mark, other.by_mark);
+        add(&mut self.by_upcoming, other.by_upcoming);
+        add(&mut self.unreported, other.unreported);
+        add(&mut self.undecided, other.undecided);
+        add(&mut self.undecided_upcoming, other.undecided_upcoming);
+        add(&mut self.idle_marks, other.idle_marks);
+        add(&mut self.idle_upcoming, other.idle_upcoming);
+    }
+}
+
 /// The report of the token list about a correction that was found before the list was polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListReport {

@@ -155,7 +155,7 @@ fn in_transaction<T>(
     doing: &'static str,
     run: impl FnOnce(CopySide<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let ran = connection.write(true, |transaction: &Transaction<'_>| {
+    let ran = connection.write_uncounted(true, |transaction: &Transaction<'_>| {
         transaction.allow_long()?;
         Ok(run(CopySide { at: transaction, path })?)
     });

@@ -37,7 +37,7 @@ async fn open(place: &DatabaseLocation) -> Store {
 /// Returns all rows, without the rows that describe the database itself, and the last row numbers.
 fn contents(place: &DatabaseLocation) -> BTreeMap<String, Vec<String>> {
     let connection = rusqlite::Connection::open(place.name()).expect("opens");
-    let at = Transaction::Sqlite(&connection);
+    let at = Transaction::sqlite(&connection);
     let mut contents = BTreeMap::new();
     for table in TABLES {
         let columns = at.columns(table).expect("read");
@@ -60,7 +60,7 @@ fn contents(place: &DatabaseLocation) -> BTreeMap<String, Vec<String>> {
 fn edit_file(place: &DatabaseLocation, change: impl FnOnce(&Transaction<'_>)) {
     let mut connection = rusqlite::Connection::open(place.name()).expect("opens");
     let transaction = connection.transaction().expect("begins");
-    change(&Transaction::Sqlite(&transaction));
+    change(&Transaction::sqlite(&transaction));
     transaction.commit().expect("committed");
 }
 

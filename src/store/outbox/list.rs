@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use super::notifications;
 use super::replay::replay;
-use crate::codec::{Conditions, Millis, all, counted, list, one, small, time, word};
+use crate::codec::{Conditions, Millis, all, counted, list, one, one_of_words, small, time, word};
 use crate::error::StoreFault;
 use crate::event_log::log_delivery_event;
 use crate::list_limits::{in_chunks, json_bytes};
@@ -76,7 +76,7 @@ fn conditions(filter: &OutboxFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.and_some("receiver = ?", filter.receiver.as_ref().map(|name| name.as_str().to_owned()));
     if !filter.states.is_empty() {
-        conditions.and("state IN (SELECT value FROM json_each(?))", list(filter.states.iter().map(|state| state.as_str())));
+        conditions.and_plain(&one_of_words("state", filter.states.iter().map(|state| state.as_str())));
     }
     conditions.and_some("created_at >= ?", filter.since.map(at)).and_some("created_at < ?", filter.until.map(at));
     conditions

@@ -339,7 +339,7 @@ impl PgSession {
         end: impl FnOnce(&Self) -> Result<(), PgFault>,
     ) -> Result<T, StoreFault> {
         let mut open = OpenTransaction { session: self, is_over: false };
-        let value = run(&Transaction::Postgres(self))?;
+        let value = run(&Transaction::postgres(self))?;
         if self.has_failed.get() {
             return Err(SqlError::from(PgFault::Unreachable("a statement of the transaction failed".into())).into());
         }

@@ -1,15 +1,15 @@
 //! Operations on whole tables: columns, rows, and row numbers. Only one batch of rows is in memory at a time.
 
-use super::{Engine, Row, SqlResult, Transaction};
+use super::{Engine, Row, Session, SqlResult, Transaction};
 use crate::codec::all;
 use crate::error::StoreFault;
 
 impl Transaction<'_> {
     /// Extends the timeouts of this transaction.
     pub(crate) fn allow_long(&self) -> SqlResult<()> {
-        match self {
-            Transaction::Sqlite(_) => Ok(()),
-            Transaction::Postgres(session) => session.allow_long(),
+        match self.session {
+            Session::Sqlite(_) => Ok(()),
+            Session::Postgres(session) => session.allow_long(),
         }
     }
 
@@ -34,8 +34,8 @@ impl Transaction<'_> {
 
     /// Passes every row of a query without parameters to `each`. Only some rows are in memory at a time.
     pub(crate) fn scan(&self, sql: &str, mut each: impl FnMut(&Row<'_>) -> Result<(), StoreFault>) -> Result<(), StoreFault> {
-        match self {
-            Transaction::Sqlite(_) => {
+        match self.session {
+            Session::Sqlite(_) => {
                 let mut statement = self.prepare(sql)?;
                 let mut rows = statement.query([])?;
                 while let Some(row) = rows.next()? {
@@ -43,7 +43,7 @@ impl Transaction<'_> {
                 }
                 Ok(())
             }
-            Transaction::Postgres(session) => session.scan(sql, |row| each(&Row::Owned(row))),
+            Session::Postgres(session) => session.scan(sql, |row| each(&Row::Owned(row))),
         }
     }
 

@@ -112,8 +112,8 @@ async fn silence_preview_reads_only_labels() {
     let directory = TempDir::new().expect("a directory");
     let store = owned(&directory).await;
     let alerts = five(&store).await;
-    let is_critical = |labels: &Labels| labels.get("severity").is_some_and(|word| word == "critical");
-    let preview = store.preview(is_critical, now() + TimeDelta::hours(1)).await.expect("read");
+    let is_critical = Matcher::parse("severity=critical").expect("a matcher");
+    let preview = store.preview(MatcherSets::new([vec![is_critical]]), now() + TimeDelta::hours(1)).await.expect("read");
     let hidden: Vec<_> = preview.alerts.iter().map(|alert| alert.id.clone()).collect();
     assert_eq!(hidden, [alerts[2].id.clone(), alerts[0].id.clone()], "most recently updated first, without the resolved alert");
     assert_eq!((preview.open, preview.last_week, preview.last_week_all), (4, 1, 2));
@@ -126,6 +126,9 @@ async fn silence_preview_reads_only_labels() {
     let plan = format!("EXPLAIN QUERY PLAN {}", crate::silence::week_sql(Engine::Sqlite));
     let plan: String = connection.query_row(&plan, (0, 9), |row| row.get(3)).expect("a plan");
     assert!(plan.contains("COVERING INDEX notification_age"), "no notification is read: {plan}");
+    let plan = format!("EXPLAIN QUERY PLAN {}", crate::silence::open_sql(Engine::Sqlite));
+    let plan: String = connection.query_row(&plan, [], |row| row.get(3)).expect("a plan");
+    assert!(plan.contains("COVERING INDEX alert_open_labels"), "no alert is read: {plan}");
 }
 
 /// The names of all receivers together are longer than PostgreSQL allows for an index entry.

@@ -50,7 +50,7 @@ fn event(rng: &mut fastrand::Rng) -> Record {
     Record::Unlock(read(json!({"unlockDate": date(begin), "cliffUnlocks": cliff, "linearUnlocks": linear})))
 }
 
-fn token(rng: &mut fastrand::Rng, number: usize) -> FeedUpdate {
+pub(super) fn token(rng: &mut fastrand::Rng, number: usize) -> FeedUpdate {
     let put = (0..rng.u8(1..6)).map(|key| put(&format!("k{key}"), event(rng))).collect();
     let ahead = json!({"readAt": now(), "until": date(24 * 90), "runs": [
         {"allocation": "Rewards", "start": "2026-03-01", "end": "2026-03-20", "perDay": 3.0},

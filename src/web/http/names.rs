@@ -7,7 +7,7 @@ use super::parameters::{GROUP, RECEIVER, RULE, TOKEN, TOKENS};
 use super::query::ListQuery;
 use daemon::live::LiveConfig;
 use daemon::token_names::find_token;
-use model::{AlertFilter, OutboxFilter, ReceiverName, RuleId, SOURCE_TROUBLE, TokenId};
+use model::{OutboxFilter, ReceiverName, RuleId, SOURCE_TROUBLE, TokenId};
 
 /// The maximum number of tokens, groups, or rules in one request.
 const MAX_NAMES: usize = 1000;
@@ -62,11 +62,10 @@ pub(super) async fn rule_of_alerts(deps: &HttpDeps, query: &ListQuery) -> Result
     if text == SOURCE_TROUBLE || is_active(text) {
         return Ok(Some(rule));
     }
-    let filter = AlertFilter { rule: Some(rule.clone()), limit: 1, ..AlertFilter::default() };
-    if deps.app.store.alerts(filter).await?.is_empty() {
-        return Err(unknown_rule(&live, text));
+    match deps.app.store.has_alerts_of(rule.clone()).await? {
+        true => Ok(Some(rule)),
+        false => Err(unknown_rule(&live, text)),
     }
-    Ok(Some(rule))
 }
 
 /// Returns the error for a name that is not the name or id of an active rule.

@@ -11,7 +11,7 @@ mod calendar;
 mod changes;
 mod compare;
 mod deliveries;
-mod digests;
+pub(super) mod digests;
 mod new_rule;
 pub(super) mod overview;
 mod rules;

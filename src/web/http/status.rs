@@ -1,5 +1,7 @@
 //! Status, readiness, metrics, and the reload request.
 
+use std::borrow::Borrow;
+
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -11,7 +13,7 @@ use super::error::WebError;
 use super::error_code::ErrorCode;
 use super::idempotency::{RequestKey, remember};
 use daemon::view::{StatusParts, StatusView};
-use model::{EventType, LoggedAction, digest};
+use model::{EndpointStat, EventType, LoggedAction, StoreCounts, digest};
 use store::StoreError;
 
 pub(super) async fn ready(State(deps): State<HttpDeps>) -> Response {
@@ -58,21 +60,39 @@ pub(super) async fn metrics(State(deps): State<HttpDeps>, headers: HeaderMap) ->
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], page)
 }
 
-pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreError> {
+/// Numbers of rows in the database, which take long to count.
+#[derive(Debug)]
+pub struct DatabaseTotals {
+    counts: StoreCounts,
+    endpoints: Vec<EndpointStat>,
+}
+
+impl DatabaseTotals {
+    pub(super) async fn load(deps: &HttpDeps) -> Result<Self, StoreError> {
+        let (counts, endpoints) = tokio::try_join!(deps.app.store.counts(), deps.app.store.poll_stats())?;
+        Ok(Self { counts, endpoints })
+    }
+}
+
+/// Returns the status with `totals`.
+pub(super) async fn status_view<T: Borrow<DatabaseTotals>>(
+    deps: &HttpDeps,
+    totals: impl Future<Output = Result<T, StoreError>>,
+) -> Result<StatusView, StoreError> {
     let now = deps.app.clock.now();
-    let (counts, endpoints, credit, mut incidents, notifications) = tokio::try_join!(
-        deps.app.store.counts(),
-        deps.app.store.poll_stats(),
+    let (totals, credit, mut incidents, notifications) = tokio::try_join!(
+        totals,
         deps.app.store.credit(),
         deps.app.store.source_alerts(),
         deps.app.store.notification_overview(now, now - digest::SUPPRESSED_WINDOW),
     )?;
     incidents.extend(deps.app.readiness.store_incident());
     let live = deps.app.live.load();
+    let DatabaseTotals { counts, endpoints } = totals.borrow();
     Ok(StatusView::of(StatusParts {
         now,
-        counts: &counts,
-        endpoints: &endpoints,
+        counts,
+        endpoints,
         credit: &credit,
         reads: None,
         incidents: &incidents,
@@ -87,5 +107,5 @@ pub(super) async fn status_view(deps: &HttpDeps) -> Result<StatusView, StoreErro
 }
 
 pub(super) async fn status(State(deps): State<HttpDeps>) -> Result<Json<StatusView>, WebError> {
-    Ok(Json(status_view(&deps).await?))
+    Ok(Json(status_view(&deps, DatabaseTotals::load(&deps)).await?))
 }

@@ -21,6 +21,7 @@ pub(crate) const DAEMON: ServerSchema = ServerSchema {
         include_str!("../../../../migrations/postgres/0006_message_types.sql"),
         include_str!("../../../../migrations/postgres/0007_http_api.sql"),
         include_str!("../../../../migrations/postgres/0008_people.sql"),
+        include_str!("../../../../migrations/postgres/0009_open_labels.sql"),
     ],
 };
 

@@ -18,8 +18,8 @@ use crate::http::request_limits::ReadDeps;
 use daemon::token_names::resolve_matchers;
 use model::silence::{self, MAX_AUTHOR, MAX_COMMENT};
 use model::{
-    Ack, ActionOutcome, AlertId, Matcher, MatcherError, Silence, SilenceError, SilencePreview, SilenceRequest, SilenceView,
-    Timestamp, UserAction, all_match, checked_ack_texts, config::Span, read_matchers,
+    Ack, ActionOutcome, AlertId, Matcher, MatcherError, MatcherSets, Silence, SilenceError, SilencePreview, SilenceRequest,
+    SilenceView, Timestamp, UserAction, checked_ack_texts, config::Span, read_matchers,
 };
 use store::StoreError;
 
@@ -119,8 +119,7 @@ pub(super) async fn preview(ReadDeps(deps): ReadDeps, uri: Uri) -> Result<Json<S
 
 /// Returns the open alerts and the notifications of the last week that a silence would suppress.
 pub(in crate::http) async fn preview_matchers(deps: &HttpDeps, matchers: &[Matcher]) -> Result<SilencePreview, StoreError> {
-    let matchers = matchers.to_vec();
-    deps.app.store.preview(move |labels| all_match(&matchers, labels), deps.app.clock.now()).await
+    deps.app.store.preview(MatcherSets::new([matchers.to_vec()]), deps.app.clock.now()).await
 }
 
 impl NewSilence {

@@ -14,7 +14,7 @@ use crate::http::{HttpDeps, api::lists};
 use crate::ui::page::Section;
 use daemon::view::AlertView;
 use model::{
-    AckResult, Alert, AlertFilter, AlertId, AlertState, Matcher, Silence, SilencePreview, SilenceRequest, Timestamp, all_match,
+    AckResult, Alert, AlertFilter, AlertId, AlertState, Matcher, MatcherSets, Silence, SilencePreview, SilenceRequest, Timestamp,
     checked_ack_texts, config::Span,
 };
 use store::StoreError;
@@ -193,10 +193,7 @@ async fn page(
     let silences = sets.iter().map(|matchers| matchers.iter().map(ToString::to_string).collect()).collect();
     let hides = match act {
         BulkAction::Acknowledge => None,
-        BulkAction::Silence => {
-            let hides = move |labels: &model::Labels| sets.iter().any(|matchers| all_match(matchers, labels));
-            Some(deps.app.store.preview(hides, now).await?)
-        }
+        BulkAction::Silence => Some(deps.app.store.preview(MatcherSets::new(sets), now).await?),
     };
     let page = BulkPage {
         now,

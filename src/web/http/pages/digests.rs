@@ -1,8 +1,11 @@
 //! Digests: recipients, schedules, and a preview of the next one.
 
+use std::sync::Arc;
+
 use axum::extract::{Extension, Path, Query};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
+use chrono::TimeDelta;
 use serde::Serialize;
 
 use super::alerts::DoneQuery;
@@ -10,6 +13,7 @@ use super::{ActionResult, RequestVisitor, render_page, static_frame};
 use crate::http::access::{ActDeps, Visitor, login::redirect};
 use crate::http::error::WebError;
 use crate::http::error_code::ErrorCode;
+use crate::http::page_cache::{DataVersion, PageCache};
 use crate::http::request_limits::ReadDeps;
 use crate::http::{CONTENT_POLICY, HttpDeps};
 use crate::ui::page::Section;
@@ -56,9 +60,10 @@ pub(super) async fn list(
     let overview = deps.app.store.notification_overview(now, now - digest::SUPPRESSED_WINDOW).await?;
     let mut digests = Vec::new();
     for (plan, view) in live.policy.digests.iter().zip(DigestView::all(&live.policy.digests, &live.subscribers, &overview, now)) {
-        let mail = compose_now(&deps, &visitor, plan, now).await?;
+        let mail = current_mail(&deps, &visitor, (&live, plan), now).await?;
         let frame = format!("/digests/{}/preview", segment(plan.receiver.as_str()));
-        let (subject, text, has_html) = mail.map(|mail| (mail.subject, mail.text, mail.html.is_some())).unwrap_or_default();
+        let (subject, text, has_html) =
+            (*mail).as_ref().map(|mail| (mail.subject.clone(), mail.text.clone(), mail.html.is_some())).unwrap_or_default();
         let test = format!("/digests/{}/test", segment(plan.receiver.as_str()));
         let frame = has_html.then_some(frame);
         let (tokens, listed, has_positions) = (plan.tokens.clone(), plan.selection.label(), plan.has_positions);
@@ -81,8 +86,8 @@ pub(super) async fn preview(
 ) -> ActionResult {
     let now = deps.app.clock.now();
     let live = deps.app.live.load_full();
-    let mail = compose_now(&deps, &visitor, plan_of(&live, &receiver)?, now).await?;
-    Ok(sandboxed(mail.and_then(|mail| mail.html).unwrap_or_default()))
+    let mail = current_mail(&deps, &visitor, (&live, plan_of(&live, &receiver)?), now).await?;
+    Ok(sandboxed((*mail).as_ref().and_then(|mail| mail.html.clone()).unwrap_or_default()))
 }
 
 /// `POST /digests/{receiver}/test`: sends the current digest to its receiver, marked as a test.
@@ -109,9 +114,31 @@ fn sandboxed(html: String) -> Response {
     ([(header::CONTENT_SECURITY_POLICY, policy)], Html(html)).into_response()
 }
 
-/// Composes the digest as it would be sent now, without positions if the visitor must not see them.
-async fn compose_now(deps: &HttpDeps, visitor: &Visitor, plan: &DigestPlan, now: Timestamp) -> Result<Option<Mail>, StoreError> {
-    let live = deps.app.live.load_full();
+/// The latest mail of each receiver, for visitors who see positions and for others.
+pub type DigestCache = PageCache<(ReceiverName, bool), DataVersion, Option<Mail>>;
+
+/// The maximum age of a mail. New data in the database replaces it earlier.
+const MAX_AGE: TimeDelta = TimeDelta::minutes(1);
+
+/// Returns the digest as it would be sent now, without positions if the visitor must not see them. The page and the preview in its frame
+/// show the same mail.
+async fn current_mail(
+    deps: &HttpDeps,
+    visitor: &Visitor,
+    (live, plan): (&Arc<LiveConfig>, &DigestPlan),
+    now: Timestamp,
+) -> Result<Arc<Option<Mail>>, StoreError> {
+    let version = DataVersion { pulse: deps.app.store.pulse().await?, live: live.clone() };
+    let key = (plan.receiver.clone(), visitor.sees_positions);
+    deps.digests.get((key, version), now, MAX_AGE, compose_now(deps, visitor, (live, plan), now)).await
+}
+
+async fn compose_now(
+    deps: &HttpDeps,
+    visitor: &Visitor,
+    (live, plan): (&LiveConfig, &DigestPlan),
+    now: Timestamp,
+) -> Result<Option<Mail>, StoreError> {
     let digest = digest_now(&deps.app.store, (&live.watch, &live.active), plan, now).await?;
     let mut notification = digest.notification(&plan.receiver, now);
     if let Some(added) = add_positions(&deps.app.store, &visitor.watch(&live.watch), plan, &notification).await? {

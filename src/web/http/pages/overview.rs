@@ -6,17 +6,22 @@ use axum::extract::{Extension, State};
 use axum::http::Uri;
 use axum::response::Html;
 use chrono::TimeDelta;
-use tokio::sync::Mutex;
 
 use crate::http::access::Visitor;
 use crate::http::error::PageResult;
 use crate::http::group::SelectedGroups;
+use crate::http::page_cache::{DataVersion, PageCache};
 use crate::http::parameters::GROUP;
 use crate::http::query::ListQuery;
-use crate::http::{HttpDeps, api::lists::alert_views, status::status_view};
+use crate::http::{
+    HttpDeps,
+    api::lists::alert_views,
+    status::{DatabaseTotals, status_view},
+};
 use crate::ui::overview::{ALERT_ROWS, CHANGE_ROWS, HELD_ROWS, NEXT_ROWS, OverviewParts, ahead_windows, page, supply_windows};
 use crate::ui::page::{PageFrame, Section};
 use chart::past_polls;
+use daemon::live::LiveConfig;
 use daemon::view::{AlertView, StatusView};
 use model::{
     Ahead, AheadFilter, ChangeFilter, ChangeRow, CreditState, FiringAlerts, PastPolls, Pulse, ReferencePrice, SupplyTotals,
@@ -26,13 +31,9 @@ use store::StoreError;
 
 /// The data of the overview at one time.
 #[derive(Debug)]
-struct OverviewData {
+pub struct OverviewData {
     at: Timestamp,
-    pulse: Pulse,
-    /// The selected groups.
-    groups: Vec<String>,
-    supply: SupplyTotals,
-    ahead: Ahead,
+    coming: Arc<OverviewSupply>,
     firing: FiringAlerts,
     alerts: Vec<AlertView>,
     changes: Vec<ChangeRow>,
@@ -42,63 +43,86 @@ struct OverviewData {
     polls: Vec<PastPolls>,
 }
 
-/// The latest data of each selection of groups, because all open overviews reload at once after an update. Clones share it.
+/// The part of the overview that sums over all tokens.
+#[derive(Debug)]
+pub struct OverviewSupply {
+    supply: SupplyTotals,
+    ahead: Ahead,
+}
+
+/// The data of each selection of groups, given by their names.
 #[derive(Clone, Debug, Default)]
-pub struct OverviewCache(Arc<Mutex<Vec<Arc<OverviewData>>>>);
+pub struct OverviewCache {
+    whole: PageCache<Vec<String>, DataVersion, OverviewData>,
+    coming: PageCache<Vec<String>, DataVersion, OverviewSupply>,
+    totals: PageCache<(), Pulse, DatabaseTotals>,
+}
 
-/// The maximum number of selections with cached data.
-const MAX_CACHED: usize = 16;
-
-/// The maximum age of cached data. New data in the database invalidates it earlier.
+/// The maximum age of the data. New data in the database replaces it earlier.
 const MAX_AGE: TimeDelta = TimeDelta::seconds(5);
 
+/// The maximum age of sums over days, and of numbers of rows: without new data, they hardly change in this time.
+const MAX_SUM_AGE: TimeDelta = TimeDelta::minutes(1);
+
 impl OverviewCache {
-    /// Returns the cached data if it is current, else loads it. Concurrent callers wait for one load.
-    async fn get(&self, deps: &HttpDeps, groups: &SelectedGroups) -> Result<Arc<OverviewData>, StoreError> {
-        let (now, pulse) = (deps.app.clock.now(), deps.app.store.pulse().await?);
-        let mut cached = self.0.lock().await;
-        cached.retain(|reads| reads.pulse == pulse && (now - reads.at).abs() < MAX_AGE);
-        if let Some(reads) = cached.iter().find(|reads| reads.groups == groups.names()) {
-            return Ok(reads.clone());
-        }
-        let reads = Arc::new(OverviewData::load(deps, groups, now, pulse).await?);
-        if cached.len() >= MAX_CACHED {
-            cached.remove(0);
-        }
-        cached.push(reads.clone());
-        Ok(reads)
+    async fn get(
+        &self,
+        deps: &HttpDeps,
+        groups: &SelectedGroups,
+        live: &Arc<LiveConfig>,
+    ) -> Result<Arc<OverviewData>, StoreError> {
+        let (at, pulse) = (deps.app.clock.now(), deps.app.store.pulse().await?);
+        let key = |pulse| (groups.names().to_vec(), DataVersion { pulse, live: live.clone() });
+        let supply = Pulse { supply: pulse.supply, ..Pulse::default() };
+        let stale_before = ReferencePrice::stale_before(live.config.source.stale_price.delta(), at);
+        let load = OverviewSupply::load(deps, groups, at, stale_before);
+        let coming = self.coming.get(key(supply), at, MAX_SUM_AGE, load);
+        let totals = self.totals.get(((), pulse), at, MAX_SUM_AGE, DatabaseTotals::load(deps));
+        self.whole.get(key(pulse), at, MAX_AGE, OverviewData::load(deps, groups, at, (coming, totals))).await
+    }
+}
+
+impl OverviewSupply {
+    async fn load(deps: &HttpDeps, groups: &SelectedGroups, at: Timestamp, stale_before: Timestamp) -> Result<Self, StoreError> {
+        let (window, largest) = ahead_windows(at);
+        let ahead = AheadFilter { window, largest, limit: 1, next: NEXT_ROWS, watch: groups.watch().clone() };
+        let ((supply, _), ahead) = tokio::try_join!(
+            deps.app.store.supply_totals(at, supply_windows(at), groups.watch().clone(), stale_before),
+            deps.app.store.largest_ahead(ahead),
+        )?;
+        Ok(Self { supply, ahead })
     }
 }
 
 impl OverviewData {
-    async fn load(deps: &HttpDeps, groups: &SelectedGroups, at: Timestamp, pulse: Pulse) -> Result<Self, StoreError> {
-        let live = deps.app.live.load_full();
-        let (watch, stale_price) = (groups.watch().clone(), live.config.source.stale_price.delta());
+    async fn load(
+        deps: &HttpDeps,
+        groups: &SelectedGroups,
+        at: Timestamp,
+        (coming, totals): (
+            impl Future<Output = Result<Arc<OverviewSupply>, StoreError>>,
+            impl Future<Output = Result<Arc<DatabaseTotals>, StoreError>>,
+        ),
+    ) -> Result<Self, StoreError> {
         let members = groups.members(deps).await?;
-        let stale_before = ReferencePrice::stale_before(stale_price, at);
-        let supply = deps.app.store.supply_totals(at, supply_windows(at), watch.clone(), stale_before);
         let firing = async {
             let firing = deps.app.store.firing_alerts(ALERT_ROWS, members.clone()).await?;
             let alerts = alert_views(deps, &firing.alerts).await?;
             Ok((firing, alerts))
         };
-        let (window, largest) = ahead_windows(at);
         let tokens = members.as_ref().map(|members| members.tokens.clone());
         let changes = ChangeFilter { tokens, limit: CHANGE_ROWS, ..ChangeFilter::default() };
-        let ahead = AheadFilter { window, largest, limit: 1, next: NEXT_ROWS, watch };
         // The queries run on separate connections, so the page takes as long as the slowest query.
-        let ((supply, _), ahead, (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
-            supply,
-            deps.app.store.largest_ahead(ahead),
+        let (coming, (firing, alerts), changes, credit, status, polls) = tokio::try_join!(
+            coming,
             firing,
             deps.app.store.changes(changes),
             deps.app.store.credit(),
-            status_view(deps),
+            status_view(deps, totals),
             deps.app.store.past_polls(past_polls::MARKS),
         )?;
         let held = if status.removals_held > 0 { deps.app.store.held_tokens(HELD_ROWS).await? } else { Vec::new() };
-        let groups = groups.names().to_vec();
-        Ok(Self { at, pulse, groups, supply, ahead, firing, alerts, changes, credit, status, held, polls })
+        Ok(Self { at, coming, firing, alerts, changes, credit, status, held, polls })
     }
 }
 
@@ -110,14 +134,14 @@ pub(in crate::http) async fn overview(
     let query = ListQuery::from_page(&[GROUP], &uri);
     let live = deps.app.live.load_full();
     let groups = SelectedGroups::of(&query, &live)?;
-    let reads = deps.overview.get(&deps, &groups).await?;
-    let mut ahead = reads.ahead.clone();
+    let reads = deps.overview.get(&deps, &groups, &live).await?;
+    let mut ahead = reads.coming.ahead.clone();
     let watch = visitor.watch(&live.watch);
     ahead.tokens_mut().for_each(|token| watch.place(token));
     let parts = OverviewParts {
         now: reads.at,
         status: reads.status.clone(),
-        supply: &reads.supply,
+        supply: &reads.coming.supply,
         stale_price: live.config.source.stale_price.delta(),
         ahead: &ahead,
         firing: &reads.firing,

@@ -57,31 +57,21 @@ async fn assets_need_no_token_and_are_cached() {
 }
 
 #[tokio::test]
-async fn overview_reloads_after_a_poll() {
+async fn overview_and_digests_show_new_supply_at_once() {
     let app = run(None, None).await;
-    let (_, text) = app.request("GET /", LOCAL).await;
-    assert!(!text.contains("arbitrum"), "{text}");
-    with_unlocks(&app).await;
-    // A row in the poll log invalidates the cache.
-    let poll = model::PollEntry {
-        endpoint: Endpoint::UnlockEvents,
-        token: None,
-        at: now(),
-        took_ms: 1,
-        outcome: model::PollEntryOutcome::Fresh,
-        status: Some(200),
-        requests: 1,
-        credits: 1,
-        bytes: 1,
-        version: None,
-        records: 1,
-        error: None,
-        parse_warnings: Vec::new(),
-        parse_warnings_total: 0,
-    };
-    app.store.commit(Commit { at: now(), polls: vec![poll], ..Commit::default() }).await.expect("committed");
-    let (_, text) = app.request("GET /", LOCAL).await;
-    assert!(text.contains("arbitrum"), "{text}");
+    for page in ["/", "/digests", "/digests/desk/preview"] {
+        let (_, text) = app.request(&format!("GET {page}"), LOCAL).await;
+        assert!(!text.contains("arbitrum"), "{page}: {text}");
+    }
+    let feeds = vec![schedule("arbitrum", &[("2026-09-25T13:00:00Z", 9e6)], now())];
+    app.store.commit(Commit { at: now(), feeds, ..Commit::default() }).await.expect("committed");
+    for seconds in [0, 6, 70] {
+        app.clock.pass(chrono::TimeDelta::seconds(seconds));
+        for page in ["/", "/digests", "/digests/desk/preview"] {
+            let (_, text) = app.request(&format!("GET {page}"), LOCAL).await;
+            assert!(text.contains("arbitrum"), "{page}: {text}");
+        }
+    }
 }
 
 #[tokio::test]

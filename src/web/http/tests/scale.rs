@@ -1,7 +1,8 @@
 //! A benchmark of all pages with ten thousand tokens and a hundred thousand alerts. It prints times and sizes and checks nothing. Run:
 //! `cargo test --release -p cliffwatch-web --lib pages_of_ten_thousand -- --ignored --nocapture`.
-//! `CLIFFWATCH_SCALE_WORLD=FOLDER` stores the data there for the next run. With `tests/postgres/run` before it, the data is copied to
-//! the server first; the CPU time then excludes the server.
+//! `CLIFFWATCH_SCALE_WORLD=FOLDER` stores the data there for the next run. `CLIFFWATCH_SCALE_PAGES='PATH PATH'` requests only these
+//! paths. With `tests/postgres/run` before it, the data is copied to the server first; the CPU time then excludes the server.
+//! `CLIFFWATCH_SCALE_COPIED=1` uses the data that an earlier run copied to a server that still runs.
 
 use std::time::Instant;
 
@@ -207,7 +208,8 @@ async fn pages_of_ten_thousand_tokens() {
         Some(url) => on_server(app, &folder.join("cliffwatch.db"), &url).await,
         None => app,
     };
-    for path in [
+    let only = std::env::var("CLIFFWATCH_SCALE_PAGES").unwrap_or_default();
+    let paths = [
         "/",
         "/calendar",
         "/calendar?view=list",
@@ -269,7 +271,8 @@ async fn pages_of_ten_thousand_tokens() {
         "/api/v1/silences/preview?matcher=severity%3D%22critical%22",
         "/api/v1/acks",
         "/api/openapi.json",
-    ] {
+    ];
+    for path in paths.into_iter().filter(|path| only.is_empty() || only.split(' ').any(|of| of == *path)) {
         let mut times = Vec::new();
         let mut spent = 0.0;
         let mut bytes = (0, 0);
@@ -306,10 +309,12 @@ async fn on_server(app: TestServer, file: &std::path::Path, url: &str) -> TestSe
     drop(app);
     let (from, to) =
         (DatabaseLocation::File(file.to_owned()), daemon::database_url::parse_database(url, None).expect("an address"));
-    let (started, target) = (Instant::now(), to.clone());
-    let copied = tokio::task::spawn_blocking(move || Store::copy(&from, &target, "a benchmark", now(), &mut |_| {}));
-    let rows: u64 = copied.await.expect("done").expect("copied").iter().map(|table| table.rows).sum();
-    println!("{rows} rows copied to the server in {:.1?}", started.elapsed());
+    if std::env::var_os("CLIFFWATCH_SCALE_COPIED").is_none() {
+        let (started, target) = (Instant::now(), to.clone());
+        let copied = tokio::task::spawn_blocking(move || Store::copy(&from, &target, "a benchmark", now(), &mut |_| {}));
+        let rows: u64 = copied.await.expect("done").expect("copied").iter().map(|table| table.rows).sum();
+        println!("{rows} rows copied to the server in {:.1?}", started.elapsed());
+    }
     let store = Store::open_in(to, Access::Own, now()).await.expect("a store");
     run_on(store, file.to_owned(), None, None).await
 }
