@@ -291,6 +291,10 @@ async fn copy_continues_deliveries_and_row_numbers() {
         // Notifying about the same facts again adds no delivery.
         notify(&store, "sent", &["ops"]).await;
         assert_eq!(count(&store, "delivery"), 2);
+        if let DatabaseLocation::Server(_) = to {
+            let counted = "pg_class WHERE oid = 'delivery'::regclass AND reltuples > 0";
+            assert_eq!(count(&store, counted), 1, "the server has statistics");
+        }
         store.close().await.expect("closed");
     }
     let store = open(&back).await;
