@@ -60,11 +60,15 @@ function stepTools(step) {
       tools.check(response.status() === status, `${path}: status ${response.status()}`);
       return response;
     },
-    /** Checks the page in its current state: no serious accessibility problem, nothing wider than the screen, no injected markup. */
+    /** Checks the page in its current state: no serious accessibility problem, nothing wider than the screen or a narrower window, no injected markup. */
     async look(page, name) {
       const at = page.url().replace(base, "");
-      const { width, wide } = await page.evaluate(() => ({ width: innerWidth, wide: document.documentElement.scrollWidth }));
-      tools.check(wide <= width, `${at}: ${wide} px wide on a screen of ${width}`);
+      const screen = page.viewportSize();
+      for (const width of [760, 1000, screen.width].filter((width) => width <= screen.width)) {
+        await page.setViewportSize({ ...screen, width });
+        const wide = await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => done(document.documentElement.scrollWidth))));
+        tools.check(wide <= width, `${at}: ${wide} px wide on a screen of ${width}`);
+      }
       tools.check(!(await page.evaluate(() => window.pwned)), `${at}: markup from the source was executed`);
       // Playwright injects axe through the DevTools protocol, which the page's content security policy does not restrict.
       await page.evaluate(axe);

@@ -33,6 +33,17 @@ struct ChangeSides {
     is: String,
 }
 
+/// Returns the sentence of a change without the word that its direction or kind has too.
+pub(super) fn text(row: &ChangeRow) -> String {
+    let text = phrase::changes::headline(row);
+    let rest = stated_by_direction(row.change.kind).and_then(|word| text.strip_prefix(word)?.strip_prefix(": "));
+    rest.unwrap_or(&text).to_owned()
+}
+
+fn stated_by_direction(kind: ChangeKind) -> Option<&'static str> {
+    matches!(kind, ChangeKind::Added | ChangeKind::Removed).then(|| kind.as_str())
+}
+
 pub fn items(changes: &[ChangeRow]) -> Vec<ChangeItem> {
     let item = |row: &ChangeRow| {
         let mut sides: Vec<ChangeSides> =
@@ -46,8 +57,9 @@ pub fn items(changes: &[ChangeRow]) -> Vec<ChangeItem> {
             kind: row.change.kind,
             kind_label: phrase::words(row.change.kind.as_str()),
             severity: severity(row.change.kind),
-            direction: phrase::direction(&row.change),
-            text: phrase::changes::headline(row),
+            // The kind is next to it.
+            direction: phrase::direction(&row.change).filter(|_| stated_by_direction(row.change.kind).is_none()),
+            text: text(row),
             sides,
             more,
         }

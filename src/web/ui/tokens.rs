@@ -61,8 +61,10 @@ struct ListedToken {
     quarter: SupplyCell,
     /// The supply of the longest window in percent of market cap. `None` if either is unknown.
     percent: Option<f64>,
-    /// The time of the price if it is stale, and the early end of the known linear supply, as texts.
-    notes: Vec<String>,
+    /// The end of the known linear supply, if it is early.
+    known_until: Option<String>,
+    /// The day of the price, if it is stale.
+    price_of: Option<Timestamp>,
     weeks: Value,
     /// The position, compared with the next cliff. `None` without one, and for readers who must not see it.
     position: Option<PositionCell>,
@@ -83,6 +85,8 @@ struct NextCliffCell {
 #[derive(Debug, Serialize)]
 struct SupplyCell {
     figure: SupplyFigure,
+    /// The parts of the figure in a few words. Empty if another column says the same.
+    brief: String,
     /// The unlocks that may fall into the window, not included in the total. `None` if no unlock qualifies.
     inexact: Option<String>,
     inexact_count: u64,
@@ -91,11 +95,14 @@ struct SupplyCell {
 impl SupplyCell {
     fn of(ahead: Option<&SupplyAhead>, known: KnownSupply, symbol: &str) -> Self {
         let ahead = ahead.copied().unwrap_or_default();
-        Self {
-            figure: phrase::supply_figure(&ahead, known, Some(symbol)),
-            inexact: phrase::inexact_unlocks(&ahead.inexact),
-            inexact_count: ahead.inexact.count,
-        }
+        let figure = phrase::supply_figure(&ahead, known, Some(symbol));
+        let cliffs = ahead.cliff.known_value().filter(|_| ahead.cliff.count > 0 && ahead.linear.count > 0);
+        let brief = match cliffs {
+            Some(value) => format!("{} cliffs", phrase::usd(value)),
+            _ if figure.parts == phrase::NOTHING_SCHEDULED => String::new(),
+            _ => figure.parts.clone(),
+        };
+        Self { brief, figure, inexact: phrase::inexact_unlocks(&ahead.inexact), inexact_count: ahead.inexact.count }
     }
 }
 
@@ -126,10 +133,6 @@ impl ListedToken {
         });
         let quarter_value = quarter.and_then(|ahead| ahead.total().known_value()).filter(|_| supply.known != KnownSupply::None);
         let end = quarter_end(now);
-        let notes = [
-            supply.linear_until.filter(|until| *until < end).map(phrase::linear_known_until),
-            supply.stale_price(now, stale_price).map(phrase::at_prices_of),
-        ];
         let next_amount = row.next.as_ref().and_then(|next| next.record.unlock()?.amount());
         let position = PositionView::of(&row.token, supply.price.map(|price| price.usd), next_amount);
         Self {
@@ -147,7 +150,8 @@ impl ListedToken {
             month: SupplyCell::of(month, supply.known, symbol),
             quarter: SupplyCell::of(quarter, supply.known, symbol),
             percent: percent(quarter_value.filter(|value| *value > 0.0), row.token.market_cap()),
-            notes: notes.into_iter().flatten().collect(),
+            known_until: supply.linear_until.filter(|until| *until < end).map(phrase::linear_known_until),
+            price_of: supply.stale_price(now, stale_price),
             weeks: Value::from_safe_string(weeks::draw(&row.weeks, supply.known, now)),
         }
     }

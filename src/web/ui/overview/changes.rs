@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::ui::change;
 use crate::ui::page::href;
 use model::{ChangeKind, ChangeRow, Timestamp, phrase};
 
@@ -32,7 +33,7 @@ pub(super) fn change_lines(changes: &[ChangeRow], limit: usize) -> Vec<ChangeLin
     for row in changes {
         let symbol = row.symbol.clone().filter(|symbol| !symbol.is_empty()).unwrap_or_else(|| row.token.as_str().to_owned());
         let token = (row.token.as_str().to_owned(), symbol);
-        let text = phrase::changes::headline(row);
+        let text = change::text(row);
         let same = lines.iter_mut().find(|line| {
             line.kind == row.change.kind && line.text == text && (line.at - row.at).abs() < chrono::TimeDelta::hours(1)
         });
