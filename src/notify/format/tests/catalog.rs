@@ -111,6 +111,73 @@ fn json_block(value: &Value) -> String {
     block("json", &serde_json::to_string_pretty(value).expect("JSON"))
 }
 
+/// The JSON pointer of each format to the first line that people see.
+const FIRST_LINES: [(&str, &str); 19] = [
+    ("alertmanager", "/alerts/0/annotations/summary"),
+    ("alertmanager-api", "/0/annotations/summary"),
+    ("slack", "/text"),
+    ("discord", "/embeds/0/title"),
+    ("telegram", "/text"),
+    ("teams", "/attachments/0/content/fallbackText"),
+    ("pagerduty", "/payload/summary"),
+    ("opsgenie", "/message"),
+    ("ntfy", "/title"),
+    ("mattermost", "/attachments/0/title"),
+    ("rocketchat", "/attachments/0/title"),
+    ("googlechat", "/cardsV2/0/card/header/title"),
+    ("matrix", "/body"),
+    ("zulip", "/content"),
+    ("gotify", "/title"),
+    ("pushover", "/title"),
+    ("twilio", "/Body"),
+    ("apprise", "/title"),
+    ("template", "/text"),
+];
+
+const FIRST_LINES_BEGINNING: &str = "## First lines
+
+What a phone shows of each kind of message. Formats with the same line share a row; marks for bold text are left out.
+
+";
+
+/// Returns the first line of a text without marks for bold text.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    ["<b>", "</b>", "**"].iter().fold(line.to_owned(), |line, mark| line.replace(mark, "")).replace('|', "\\|")
+}
+
+/// Returns the first line of a message in each format that shows it, in the order of the formats.
+async fn first_lines(delivery: &DueDelivery) -> Vec<(String, Vec<&'static str>)> {
+    let mut lines: Vec<(String, Vec<&'static str>)> = Vec::new();
+    let mut add = |line: String, format: &'static str| match lines.iter_mut().find(|(known, _)| *known == line) {
+        Some((_, formats)) => formats.push(format),
+        None => lines.push((line, vec![format])),
+    };
+    let brief = Brief { delivery, external_url: Some("https://cliffwatch.example.com"), now: time(NOW) };
+    add(first_line(&mail::compose(&brief, None).expect("a mail").subject), "mail");
+    for (format, pointer) in FIRST_LINES {
+        let requests = sent(format, delivery).await;
+        let bodies: Vec<Value> = requests.iter().map(body_of).collect();
+        // Some requests have no text: the end of an incident, and an alert whose rule has no summary.
+        if let Some(text) = bodies.iter().find_map(|body| body.pointer(pointer)?.as_str()) {
+            add(first_line(text), format);
+        }
+    }
+    lines
+}
+
+async fn first_lines_page() -> String {
+    let mut page = FIRST_LINES_BEGINNING.to_owned();
+    for (name, delivery) in cases().into_iter().filter(|(name, _)| !name.contains("hostile")) {
+        let _ = write!(page, "### {}\n\n| First line | Formats |\n|---|---|\n", model::phrase::capitalized(name));
+        for (line, formats) in first_lines(&delivery).await {
+            let _ = writeln!(page, "| {line} | {} |", formats.join(", "));
+        }
+        page.push('\n');
+    }
+    page
+}
+
 async fn catalog() -> String {
     let mut page = BEGINNING.to_owned();
     page.push_str("| `type` | When |\n|---|---|\n");
@@ -126,6 +193,7 @@ async fn catalog() -> String {
     }
     page.push_str(GROUPS);
     page.push_str(&json_block(&body(&mixed_group())));
+    page.push_str(&first_lines_page().await);
     page.push_str("## Formats\n\nEach format with a message of the type `alert.firing`.\n\n");
     for format in FORMATS {
         let _ = write!(page, "### {}\n\n", format.name);
