@@ -29,10 +29,41 @@ const ROUNDS: usize = 3;
 /// The number of concurrent requests, as configured below.
 const IN_FLIGHT: usize = 4;
 
+/// Processor time, except for `wall`.
+pub struct Cycles {
+    requests: usize,
+    bytes: usize,
+    pub bare: Duration,
+    pub unchanged: Duration,
+    /// The duration of the cycle without changes.
+    wall: Duration,
+    pub repriced: Duration,
+    pub first: Duration,
+}
+
 pub fn run() -> anyhow::Result<()> {
+    let cycles = measure(TOKENS)?;
+    let figure = |took| format!("{:.2} times the fetch", ratio(took, cycles.bare));
+    line(
+        "a bare fetch",
+        &format!("{:.0} ms of processor time", ms(cycles.bare)),
+        &format!("{} requests, {:.0} MB", cycles.requests, cycles.bytes as f64 / 1e6),
+    );
+    line(
+        "a cycle, all responses unchanged",
+        &figure(cycles.unchanged),
+        &format!("{:.0} ms of processor time, {:.0} ms in total", ms(cycles.unchanged), ms(cycles.wall)),
+    );
+    line("a cycle, all prices changed", &figure(cycles.repriced), &format!("{:.0} ms of processor time", ms(cycles.repriced)));
+    line("the first cycle", &figure(cycles.first), &format!("{:.0} ms of processor time", ms(cycles.first)));
+    Ok(())
+}
+
+/// Measures cycles of this number of tokens, and the bare fetch of the same URLs.
+pub fn measure(tokens: usize) -> anyhow::Result<Cycles> {
     install_crypto_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(cycles())
+    runtime.block_on(cycles(tokens))
 }
 
 /// A config with the starter rules that polls `source` without a rate limit.
@@ -87,15 +118,15 @@ receivers = ["ops"]
     )
 }
 
-async fn cycles() -> anyhow::Result<()> {
-    let upstream = Upstream::start(TOKENS)?;
+async fn cycles(tokens: usize) -> anyhow::Result<Cycles> {
+    let upstream = Upstream::start(tokens)?;
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let database = Database::File(folder.path().join("cycle.db"));
     let config = config(&upstream.address, &database, "http://127.0.0.1:9/hook")?;
     let clock = Clock::system();
     let app = App::open(config, folder.path(), clock, Drive::Manual).await?;
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
-    let (_, first, _) = timed(&app).await?;
+    let (_, first, _) = timed(&app, tokens).await?;
     let paths: Arc<Vec<String>> =
         Arc::new(upstream.paths().await?.iter().map(|path| format!("{}{path}", upstream.address)).collect());
 
@@ -107,44 +138,31 @@ async fn cycles() -> anyhow::Result<()> {
     }
     let (mut unchanged, mut wall) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
-        let (report, took, elapsed) = timed(&app).await?;
-        ensure!(report.unchanged as usize == TOKENS, "{report}");
+        let (report, took, elapsed) = timed(&app, tokens).await?;
+        ensure!(report.unchanged as usize == tokens, "{report}");
         unchanged = unchanged.min(took);
         wall = wall.min(elapsed);
     }
     let mut repriced = Duration::MAX;
     for _ in 0..ROUNDS {
         upstream.reprice().await?;
-        let (report, took, _) = timed(&app).await?;
+        let (report, took, _) = timed(&app, tokens).await?;
         ensure!(
-            report.fresh as usize == TOKENS && report.changes.is_empty(),
+            report.fresh as usize == tokens && report.changes.is_empty(),
             "{report}: {:#?}",
             report.changes.iter().take(3).collect::<Vec<_>>()
         );
         repriced = repriced.min(took);
     }
-    let figure = |took| format!("{:.2} times the fetch", ratio(took, bare));
-    line(
-        "a bare fetch",
-        &format!("{:.0} ms of processor time", ms(bare)),
-        &format!("{} requests, {:.0} MB", paths.len(), bytes as f64 / 1e6),
-    );
-    line(
-        "a cycle, all responses unchanged",
-        &figure(unchanged),
-        &format!("{:.0} ms of processor time, {:.0} ms in total", ms(unchanged), ms(wall)),
-    );
-    line("a cycle, all prices changed", &figure(repriced), &format!("{:.0} ms of processor time", ms(repriced)));
-    line("the first cycle", &figure(first), &format!("{:.0} ms of processor time", ms(first)));
     app.close().await?;
-    Ok(())
+    Ok(Cycles { requests: paths.len(), bytes, bare, unchanged, wall, repriced, first })
 }
 
-/// Runs a cycle and returns its report, processor time, and duration.
-pub async fn timed(app: &App) -> anyhow::Result<(CycleReport, Duration, Duration)> {
+/// Runs a cycle of this number of tokens. Returns its report, processor time, and duration.
+pub async fn timed(app: &App, tokens: usize) -> anyhow::Result<(CycleReport, Duration, Duration)> {
     let (start, began) = (cpu(), std::time::Instant::now());
     let report = app.tick(Job::Poll(Endpoint::UnlockEvents)).await?;
-    ensure!(report.requested as usize >= TOKENS && report.failed.is_empty(), "{report}: {:?}", report.failed.first());
+    ensure!(report.requested as usize >= tokens && report.failed.is_empty(), "{report}: {:?}", report.failed.first());
     Ok((report, cpu() - start, began.elapsed()))
 }
 

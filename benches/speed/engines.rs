@@ -77,17 +77,17 @@ async fn measure_work(database: &Database, folder: &Path) -> anyhow::Result<()> 
     let app = App::open(config(&upstream.address, database, &receiver)?, folder, clock.clone(), Drive::Manual).await?;
 
     app.tick(Job::Poll(Endpoint::TokenList)).await?;
-    let (_, first, first_wall) = timed(&app).await?;
+    let (_, first, first_wall) = timed(&app, TOKENS).await?;
     let (mut unchanged, mut unchanged_wall) = (Duration::MAX, Duration::MAX);
     let (mut repriced, mut repriced_wall) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
-        let (report, took, wall) = timed(&app).await?;
+        let (report, took, wall) = timed(&app, TOKENS).await?;
         ensure!(report.unchanged as usize == TOKENS, "{report}");
         (unchanged, unchanged_wall) = (unchanged.min(took), unchanged_wall.min(wall));
     }
     for _ in 0..ROUNDS {
         upstream.reprice().await?;
-        let (report, took, wall) = timed(&app).await?;
+        let (report, took, wall) = timed(&app, TOKENS).await?;
         ensure!(report.fresh as usize == TOKENS && report.changes.is_empty(), "{report}");
         (repriced, repriced_wall) = (repriced.min(took), repriced_wall.min(wall));
     }
