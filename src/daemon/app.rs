@@ -67,6 +67,8 @@ pub enum AppError {
         address: String,
         source: std::io::Error,
     },
+    #[error("cannot start the thread of polls")]
+    PollThread(#[source] std::io::Error),
     #[error("cannot start the schedule: {0}")]
     Schedule(String),
     #[error("cannot open the mirror")]

@@ -16,6 +16,7 @@ mod latest_evaluation;
 mod listed_schedules;
 mod lists;
 mod plan_log;
+mod poll_thread;
 mod polling;
 mod progress;
 mod rejected_pages;
@@ -71,6 +72,7 @@ use model::{
     rows::{Commit, TokenSnapshot},
     supply::{Endpoint, Resource, Timestamp, TokenId},
 };
+pub use poll_thread::PollThread;
 pub use polling::{PlannedPass, PlannedPolls, endpoint_feeds, is_subscribed, planned_pass};
 pub use progress::{EndpointProgress, Progress};
 pub use rejected_pages::RejectedPages;
@@ -98,6 +100,8 @@ pub struct Deps {
     pub source: config::SourceSettings,
     pub store: Store,
     pub api: Client,
+    /// Where `api` sends the requests of polls.
+    pub poll_thread: PollThread,
     pub ledger: Arc<Ledger>,
     pub outbox: Arc<Outbox>,
     pub metrics: Arc<Metrics>,

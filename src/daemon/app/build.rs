@@ -113,6 +113,7 @@ impl App {
                 source,
                 store,
                 api,
+                poll_thread: cycle::PollThread::start().map_err(AppError::PollThread)?,
                 ledger,
                 outbox,
                 metrics,

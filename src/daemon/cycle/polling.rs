@@ -138,7 +138,8 @@ impl Cycle<'_> {
         let claim = self.deps.ledger.claim(plan.cost());
         self.report.deferred.extend(plan.deferred);
         let concurrency = usize::try_from(self.deps.source.concurrency.max(1)).unwrap_or(1);
-        response_batches::poll(&self.deps.api, (plan.polls, incomplete), claim, concurrency, self.deps.stopping.clone())
+        let client = (&self.deps.api, &self.deps.poll_thread);
+        response_batches::poll(client, (plan.polls, incomplete), claim, concurrency, self.deps.stopping.clone())
     }
 
     pub(super) async fn basis(&self) -> Result<PlanBasis<'_>, CycleError> {

@@ -14,6 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::PollThread;
 use crate::ledger::CreditClaim;
 use engine::plan::PlannedPoll;
 use model::{
@@ -34,9 +35,14 @@ const GATHER_TIMEOUT: Duration = Duration::from_millis(20);
 /// The time that requests in flight may take after a stop request.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A stream of responses. Those in the channel and in the last batch have at most [`MAX_UNCOMMITTED_KIB`].
+/// A response and its planned poll.
+type Polled = (PlannedPoll, FetchedResponse);
+
+/// A stream of responses. Those in the channels and in the last batch have at most [`MAX_UNCOMMITTED_KIB`].
 pub(super) struct Responses {
-    channel: mpsc::Receiver<(PlannedPoll, FetchedResponse)>,
+    batches: mpsc::Receiver<Vec<Polled>>,
+    /// The rest of a batch whose responses are taken one by one.
+    rest: vec::IntoIter<Polled>,
     /// The remaining KiB. `None` if the responses were given instead of polled.
     capacity: Option<Arc<Semaphore>>,
     /// The KiB of the last batch.
@@ -44,7 +50,7 @@ pub(super) struct Responses {
 }
 
 /// Returns the size that counts towards [`MAX_UNCOMMITTED_KIB`]: zero unless the response is fresh, and at most a full batch.
-fn size_kib(response: &(PlannedPoll, FetchedResponse)) -> u32 {
+fn size_kib(response: &Polled) -> u32 {
     let kib = u32::try_from(response.1.bytes / 1024).unwrap_or(u32::MAX);
     if is_fresh(response) { kib.min(MAX_UNCOMMITTED_KIB / 2) } else { 0 }
 }
@@ -91,13 +97,14 @@ impl IncompleteResponses {
 /// Runs polls in order, `concurrency` at a time, until all are done, `stopping` is cancelled, or the responses are dropped. Completes
 /// `incomplete` responses instead of fetching them again.
 pub(super) fn poll(
-    api: &Client,
+    (api, thread): (&Client, &PollThread),
     (polls, incomplete): (Vec<PlannedPoll>, IncompleteResponses),
     claim: CreditClaim,
     concurrency: usize,
     stopping: CancellationToken,
 ) -> Responses {
-    let (sender, channel) = mpsc::channel(MAX_FRESH * 2);
+    let (sender, responses) = mpsc::channel(MAX_FRESH * 2);
+    let (batch_sender, batches) = mpsc::channel(1);
     let capacity = Arc::new(Semaphore::new(MAX_UNCOMMITTED_KIB as usize));
     let worker = PollWorker {
         stopping: stopping.clone(),
@@ -108,7 +115,7 @@ pub(super) fn poll(
         claim: Arc::new(claim),
         sender,
     };
-    tokio::spawn(async move {
+    thread.spawn(async move {
         let mut workers = JoinSet::new();
         for _ in 0..concurrency {
             workers.spawn(worker.clone().run());
@@ -127,17 +134,23 @@ pub(super) fn poll(
             () = async { stopping.cancelled().await; sleep(STOP_TIMEOUT).await } => {}
         }
     });
-    Responses { channel, capacity: Some(capacity), taken_kib: 0 }
+    thread.spawn(gather_all(responses, batch_sender));
+    Responses::new(batches, Some(capacity))
 }
 
 /// Returns given responses as a stream.
-pub(super) fn given(responses: Vec<(PlannedPoll, FetchedResponse)>) -> Responses {
-    let (sender, channel) = mpsc::channel(responses.len().max(1));
-    for response in responses {
-        // The channel has a slot for each.
-        let _ = sender.try_send(response);
+pub(super) fn given(responses: Vec<Polled>) -> Responses {
+    let (sender, batches) = mpsc::channel(responses.len().max(1));
+    let mut batch = GrowingBatch::default();
+    let mut responses = responses.into_iter().peekable();
+    while let Some(response) = responses.next() {
+        batch.add(response);
+        if batch.is_full() || responses.peek().is_none() {
+            // The channel has a slot for each.
+            let _ = sender.try_send(std::mem::take(&mut batch).responses);
+        }
     }
-    Responses { channel, capacity: None, taken_kib: 0 }
+    Responses::new(batches, None)
 }
 
 /// Runs polls of a shared plan one after the other.
@@ -147,7 +160,7 @@ struct PollWorker {
     polls: Arc<Mutex<vec::IntoIter<PlannedPoll>>>,
     incomplete: Arc<Mutex<HashMap<FeedId, FetchedResponse>>>,
     claim: Arc<CreditClaim>,
-    sender: mpsc::Sender<(PlannedPoll, FetchedResponse)>,
+    sender: mpsc::Sender<Polled>,
     capacity: Arc<Semaphore>,
     stopping: CancellationToken,
 }
@@ -181,11 +194,7 @@ impl PollWorker {
 }
 
 /// Sends a response once there is capacity for it. Returns `false` if the receiving side was dropped.
-async fn send(
-    response: (PlannedPoll, FetchedResponse),
-    sender: &mpsc::Sender<(PlannedPoll, FetchedResponse)>,
-    capacity: &Semaphore,
-) -> bool {
+async fn send(response: Polled, sender: &mpsc::Sender<Polled>, capacity: &Semaphore) -> bool {
     tokio::select! {
         // `Responses` returns the permits after the commit.
         taken = capacity.acquire_many(size_kib(&response)) => if let Ok(taken) = taken { taken.forget() },
@@ -195,44 +204,79 @@ async fn send(
 }
 
 impl Responses {
+    fn new(batches: mpsc::Receiver<Vec<Polled>>, capacity: Option<Arc<Semaphore>>) -> Self {
+        Self { batches, rest: Vec::new().into_iter(), capacity, taken_kib: 0 }
+    }
+
     /// Waits for the next response. `None` at the end of the stream. The previous response must be processed by now.
-    pub(super) async fn next(&mut self) -> Option<(PlannedPoll, FetchedResponse)> {
-        self.return_capacity();
-        let response = self.channel.recv().await?;
-        self.taken_kib = size_kib(&response);
-        Some(response)
-    }
-
-    /// Waits for a response, and briefly for others to process together. Returns `false` at the end of the stream. The previous batch
-    /// must be processed by now.
-    pub(super) async fn gather(&mut self, batch: &mut Vec<(PlannedPoll, FetchedResponse)>) -> bool {
-        self.gather_for(GATHER_TIMEOUT, batch).await
-    }
-
-    async fn gather_for(&mut self, timeout: Duration, batch: &mut Vec<(PlannedPoll, FetchedResponse)>) -> bool {
-        self.return_capacity();
-        let (mut next, until) = (self.channel.recv().await, Instant::now() + timeout);
-        let (has_any, mut fresh) = (next.is_some(), 0);
-        while let Some(response) = next {
-            self.taken_kib += size_kib(&response);
-            fresh += usize::from(is_fresh(&response));
-            batch.push(response);
-            let is_full = fresh >= MAX_FRESH || batch.len() >= MAX_BATCH || self.taken_kib >= MAX_UNCOMMITTED_KIB / 2;
-            next = if is_full { None } else { timeout_at(until, self.channel.recv()).await.ok().flatten() };
+    pub(super) async fn next(&mut self) -> Option<Polled> {
+        loop {
+            if let Some(response) = self.rest.next() {
+                return Some(response);
+            }
+            self.rest = self.batch().await?.into_iter();
         }
-        has_any
     }
 
-    fn return_capacity(&mut self) {
-        let taken = std::mem::take(&mut self.taken_kib);
+    /// Waits for the next batch of responses, which are processed together. `None` at the end of the stream. The previous batch must be
+    /// processed by now.
+    pub(super) async fn batch(&mut self) -> Option<Vec<Polled>> {
         if let Some(capacity) = &self.capacity {
-            capacity.add_permits(taken as usize);
+            capacity.add_permits(std::mem::take(&mut self.taken_kib) as usize);
         }
+        let batch = self.batches.recv().await?;
+        self.taken_kib = batch.iter().map(size_kib).sum();
+        Some(batch)
+    }
+}
+
+/// Gathers responses into batches until the stream ends or the batches are dropped. Runs where the responses arrive, so that the cycle is
+/// not woken for each of them. The next batch is gathered while one waits to be taken, but not two.
+async fn gather_all(mut responses: mpsc::Receiver<Polled>, batches: mpsc::Sender<Vec<Polled>>) {
+    while let Ok(slot) = batches.reserve().await {
+        let batch = tokio::select! {
+            batch = gather(&mut responses, GATHER_TIMEOUT) => batch,
+            () = batches.closed() => return,
+        };
+        let Some(batch) = batch else { return };
+        slot.send(batch);
+    }
+}
+
+/// Waits for a response, and at most `timeout` for others. Returns `None` at the end of the stream.
+async fn gather(responses: &mut mpsc::Receiver<Polled>, timeout: Duration) -> Option<Vec<Polled>> {
+    let mut batch = GrowingBatch::default();
+    batch.add(responses.recv().await?);
+    let until = Instant::now() + timeout;
+    while !batch.is_full()
+        && let Ok(Some(response)) = timeout_at(until, responses.recv()).await
+    {
+        batch.add(response);
+    }
+    Some(batch.responses)
+}
+
+#[derive(Default)]
+struct GrowingBatch {
+    responses: Vec<Polled>,
+    fresh: usize,
+    kib: u32,
+}
+
+impl GrowingBatch {
+    fn add(&mut self, response: Polled) {
+        self.fresh += usize::from(is_fresh(&response));
+        self.kib = self.kib.saturating_add(size_kib(&response));
+        self.responses.push(response);
+    }
+
+    fn is_full(&self) -> bool {
+        self.fresh >= MAX_FRESH || self.responses.len() >= MAX_BATCH || self.kib >= MAX_UNCOMMITTED_KIB / 2
     }
 }
 
 /// Returns whether a response must be compared with known records.
-pub(super) fn is_fresh((_, fetched): &(PlannedPoll, FetchedResponse)) -> bool {
+pub(super) fn is_fresh((_, fetched): &Polled) -> bool {
     matches!(fetched.outcome, PollOutcome::Fresh(_))
 }
 

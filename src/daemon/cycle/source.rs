@@ -60,14 +60,16 @@ async fn next_responses(
     responses: &mut Responses,
     cycle: &mut Cycle<'_>,
 ) -> Result<Option<Input>, CycleError> {
-    let mut batch = Vec::new();
-    while !responses.gather(&mut batch).await {
+    let batch = loop {
+        if let Some(batch) = responses.batch().await {
+            break batch;
+        }
         let incomplete = std::mem::take(&mut cycle.incomplete);
         if incomplete.polls.is_empty() {
             return Ok(None);
         }
         *responses = cycle.complete_schedules(incomplete).await?;
-    }
+    };
     cycle.follow_clock().await;
     Ok(Some(Input::Responses(endpoint, batch)))
 }

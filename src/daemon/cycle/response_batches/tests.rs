@@ -21,15 +21,12 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Returns the number of responses that are gathered while the channel stays open.
 async fn gathered(timeout: Duration, sent: impl IntoIterator<Item = (PlannedPoll, FetchedResponse)>) -> usize {
-    let (sender, channel) = mpsc::channel(1_000);
-    let mut responses = Responses { channel, capacity: None, taken_kib: 0 };
+    let (sender, mut responses) = mpsc::channel(1_000);
     for response in sent {
         sender.send(response).await.expect("room");
     }
-    let mut batch = Vec::new();
-    let gathering = responses.gather_for(timeout, &mut batch);
-    assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("in time"));
-    batch.len()
+    let gathering = gather(&mut responses, timeout);
+    tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("in time").expect("a batch").len()
 }
 
 #[tokio::test]
@@ -50,15 +47,15 @@ async fn batch_size_is_limited() {
 
 #[tokio::test]
 async fn gathering_ends_after_last_response() {
-    let (sender, channel) = mpsc::channel(10);
-    let mut responses = Responses { channel, capacity: None, taken_kib: 0 };
+    let (sender, mut responses) = mpsc::channel(10);
     sender.send(fresh()).await.expect("room");
     drop(sender);
-    let mut batch = Vec::new();
-    let gathering = responses.gather_for(TEST_TIMEOUT, &mut batch);
-    assert!(tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("in time"));
-    assert_eq!(batch.len(), 1);
-    assert!(!responses.gather(&mut batch).await);
+    let gathering = gather(&mut responses, TEST_TIMEOUT);
+    assert_eq!(
+        tokio::time::timeout(Duration::from_secs(30), gathering).await.expect("in time").map(|batch| batch.len()),
+        Some(1)
+    );
+    assert!(gather(&mut responses, TEST_TIMEOUT).await.is_none());
 }
 
 fn fresh_of_size(kib: u32) -> (PlannedPoll, FetchedResponse) {
@@ -70,8 +67,10 @@ fn fresh_of_size(kib: u32) -> (PlannedPoll, FetchedResponse) {
 async fn size_of_uncommitted_responses_is_limited() {
     const SENT: u32 = 60;
     let (sender, channel) = mpsc::channel(MAX_FRESH * 2);
+    let (batch_sender, batches) = mpsc::channel(1);
+    let gathering = tokio::spawn(gather_all(channel, batch_sender));
     let capacity = Arc::new(Semaphore::new(MAX_UNCOMMITTED_KIB as usize));
-    let mut responses = Responses { channel, capacity: Some(capacity.clone()), taken_kib: 0 };
+    let mut responses = Responses::new(batches, Some(capacity.clone()));
     let mut senders = JoinSet::new();
     for worker in 0..4 {
         let (sender, capacity) = (sender.clone(), capacity.clone());
@@ -84,16 +83,16 @@ async fn size_of_uncommitted_responses_is_limited() {
         });
     }
     drop(sender);
-    let (mut batch, mut received) = (Vec::new(), 0);
-    while tokio::time::timeout(Duration::from_secs(30), responses.gather_for(TEST_TIMEOUT, &mut batch)).await.expect("in time") {
+    let mut received = 0;
+    while let Some(batch) = tokio::time::timeout(Duration::from_secs(30), responses.batch()).await.expect("in time") {
         let total: u32 = batch.iter().map(size_kib).sum();
         // The last response of a batch may have the size of a full batch.
         assert!(total <= MAX_UNCOMMITTED_KIB && batch.len() <= MAX_FRESH, "{} of {total} KiB", batch.len());
         assert!(total as usize + capacity.available_permits() <= MAX_UNCOMMITTED_KIB as usize);
         received += batch.len();
-        batch.clear();
     }
     assert_eq!(received, SENT as usize);
+    gathering.await.expect("the gathering ends");
 }
 
 #[tokio::test]
@@ -105,4 +104,29 @@ async fn waiting_sender_ends_when_responses_are_dropped() {
     let (is_sent, ()) =
         tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(waiting, dropped) }).await.expect("in time");
     assert!(!is_sent);
+}
+
+#[tokio::test]
+async fn gathering_ends_when_responses_are_dropped() {
+    let (sender, channel) = mpsc::channel(MAX_FRESH);
+    let (batch_sender, batches) = mpsc::channel(1);
+    let gathering = tokio::spawn(gather_all(channel, batch_sender));
+    drop(Responses::new(batches, None));
+    tokio::time::timeout(Duration::from_secs(30), sender.closed()).await.expect("polls end");
+    gathering.await.expect("the gathering ends");
+}
+
+#[tokio::test]
+async fn given_responses_are_batches_of_limited_size_or_single_responses() {
+    let mut batches = given((0..100).map(|_| fresh()).collect());
+    let mut sizes = Vec::new();
+    while let Some(batch) = batches.batch().await {
+        sizes.push(batch.len());
+    }
+    assert_eq!(sizes, [MAX_FRESH, MAX_FRESH, MAX_FRESH, 100 - 3 * MAX_FRESH]);
+    let (mut one_by_one, mut count) = (given((0..100).map(|_| fresh()).collect()), 0);
+    while one_by_one.next().await.is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 100);
 }

@@ -202,16 +202,17 @@ def main():
     # Quiet for two seconds: everything is delivered, and each follower has as many records as are stored.
     counts = ["(SELECT max(seq) FROM event_log)", "(SELECT max(seq) FROM event_log)"]
     counts += [f"(SELECT count(*) FROM {table})" for table in ("change", "alert", "delivery")]
-    counts += ["(SELECT count(*) FROM alert WHERE name = 'Burned')", "(SELECT count(*) FROM delivery WHERE state IN ('due', 'retrying'))"]
+    still_open = ["pending_notification WHERE state = 'waiting'", "delivery WHERE state IN ('due', 'retrying')"]
+    counts += ["(SELECT count(*) FROM alert WHERE name = 'Burned')", *(f"(SELECT count(*) FROM {rows})" for rows in still_open)]
     quiet = [None, 0.0]
 
     def is_quiet():
         assert not any(follower.error for follower in followers), [follower.error for follower in followers]
-        *stored, burned, still_open = database.row(counts)
+        *stored, burned, waiting, due = database.row(counts)
         seen = [len(follower.seen) for follower in followers]
-        state = [stored, seen, burned, still_open]
+        state = [stored, seen, burned, waiting, due]
         is_behind = any(mine < theirs for mine, theirs in zip(seen, stored))
-        if state != quiet[0] or is_behind or burned < source.count or still_open:
+        if state != quiet[0] or is_behind or burned < source.count or waiting or due:
             quiet[:] = [state, time.monotonic()]
         return time.monotonic() - quiet[1] > 2
 
