@@ -1,10 +1,11 @@
 //! Counts credits in the database.
 //!
-//! Requests enter a queue. The first request in an empty queue starts a task that counts all queued requests in one transaction, so
-//! that one commit serves many requests. A response is sent only after the commit. If the process dies, each open connection can have
-//! at most one request that is counted but has no response.
+//! With a database file, a request is usually charged at once, on the thread of its connection. If that is not possible, or with a
+//! database server, requests enter a queue. The first request in an empty queue starts a task that charges all queued requests together.
+//! A response is sent only after its charge is stored. If the process dies, each open connection can have at most one request that is
+//! counted but has no response.
 //!
-//! A thread syncs the commits to disk every [`SYNC_INTERVAL`]. A power failure can lose the credits counted in that time, but never
+//! A thread syncs the charges to disk every [`SYNC_INTERVAL`]. A power failure can lose the credits counted in that time, but never
 //! charges for requests that were not made.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
@@ -14,9 +15,9 @@ use tokio::sync::oneshot;
 
 use crate::{http::blocking, key_gate::KeyHash, refusal::Refusal};
 use model::Timestamp;
-use store::catalog::{Catalog, CatalogError, KeyUsage};
+use store::catalog::{Catalog, CatalogError, Charge, KeyUsage};
 
-/// The maximum number of requests counted in one transaction.
+/// The maximum number of requests charged together.
 const MAX_COUNTED: usize = 256;
 
 /// The maximum length of the queue. Further requests are rejected with 503.
@@ -55,8 +56,22 @@ impl CreditCounter {
         &self.keys
     }
 
-    /// Charges one credit to a key. Returns after the commit.
+    /// Charges one credit to a key. Returns after the charge is stored.
     pub async fn use_credit(self: &Arc<Self>, hash: KeyHash, now: Timestamp) -> Result<KeyUsage, Refusal> {
+        let syncer = self.syncer.get_or_init(|| open_syncer(self.keys.clone())).as_ref().ok_or_else(Refusal::busy)?;
+        match self.keys.charge_at_once(&hash, now) {
+            Ok(Charge::Charged(usage)) => {
+                // Fails if a sync is already scheduled.
+                let _ = syncer.try_send(());
+                return Ok(usage);
+            }
+            Ok(Charge::Exhausted) => return self.reject(hash, now).await,
+            Ok(Charge::MustWait) => {}
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, requests = 1, "cannot count credits");
+                return Err(uncounted());
+            }
+        }
         let (reply, counted) = oneshot::channel();
         if self.queue(ChargeRequest { hash, now, reply })? {
             // The counting task must go on if the client of this request disconnects.
@@ -64,16 +79,16 @@ impl CreditCounter {
         }
         match counted.await {
             Ok(Ok(Some(usage))) => Ok(usage),
-            // The quota is exhausted, or the key was revoked in the meantime.
-            Ok(Ok(None)) => {
-                let keys = self.keys.clone();
-                let row = blocking(move || Ok(keys.key(&hash, now)?)).await?;
-                Err(row.map_or_else(Refusal::invalid_key, |row| Refusal::quota_exhausted(row.reset_at, now)))
-            }
-            Ok(Err(())) | Err(_) => {
-                Err(Refusal { message: "the service cannot count this request right now: retry later".into(), ..Refusal::busy() })
-            }
+            Ok(Ok(None)) => self.reject(hash, now).await,
+            Ok(Err(())) | Err(_) => Err(uncounted()),
         }
+    }
+
+    /// Rejects a request whose key has no credits left, or was revoked in the meantime.
+    async fn reject(&self, hash: KeyHash, now: Timestamp) -> Result<KeyUsage, Refusal> {
+        let keys = self.keys.clone();
+        let row = blocking(move || Ok(keys.key(&hash, now)?)).await?;
+        Err(row.map_or_else(Refusal::invalid_key, |row| Refusal::quota_exhausted(row.reset_at, now)))
     }
 
     fn lock(&self) -> MutexGuard<'_, ChargeQueue> {
@@ -82,7 +97,6 @@ impl CreditCounter {
 
     /// Queues a request. Returns whether the caller must start a counting task.
     fn queue(&self, request: ChargeRequest) -> Result<bool, Refusal> {
-        self.syncer.get_or_init(|| open_syncer(self.keys.clone())).as_ref().ok_or_else(Refusal::busy)?;
         let mut queue = self.lock();
         if queue.requests.len() >= MAX_WAITING {
             return Err(Refusal::busy());
@@ -102,8 +116,7 @@ impl CreditCounter {
         Some(queue.requests.drain(..size).collect())
     }
 
-    /// Charges the keys of a batch. A commit takes only microseconds unless another process has locked the database, so it is tried on
-    /// this thread first. A blocking thread waits for the lock.
+    /// Charges the keys of a batch. In memory, this takes only microseconds. A blocking thread waits for a file or a server.
     async fn charge(self: &Arc<Self>, hashes: Vec<KeyHash>, now: Timestamp) -> Result<Vec<Option<KeyUsage>>, ChargeError> {
         let at_once = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.keys.try_charge(&hashes, now)));
         if let Some(usages) = at_once.map_err(|_| ChargeError::Panicked)?? {
@@ -121,6 +134,11 @@ enum ChargeError {
     Catalog(#[from] CatalogError),
     #[error("counting panicked")]
     Panicked,
+}
+
+/// Rejects a request that cannot be counted.
+fn uncounted() -> Refusal {
+    Refusal { message: "the service cannot count this request right now: retry later".into(), ..Refusal::busy() }
 }
 
 /// Counts queued requests until the queue is empty.
@@ -161,13 +179,16 @@ async fn count(counter: Arc<CreditCounter>) {
 fn open_syncer(keys: Arc<Catalog>) -> Option<mpsc::SyncSender<()>> {
     let (syncer, counted) = mpsc::sync_channel::<()>(1);
     let syncing = move || {
-        while counted.recv().is_ok() {
+        let mut has_failed = false;
+        while has_failed || counted.recv().is_ok() {
             std::thread::sleep(SYNC_INTERVAL);
             // The sync below covers everything counted so far.
-            let _ = counted.try_recv();
-            if let Err(error) = keys.sync() {
-                tracing::error!(error = &error as &dyn std::error::Error, "cannot sync counted credits to disk");
+            let ended = matches!(counted.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+            let synced = keys.sync();
+            if let Err(error) = &synced {
+                tracing::error!(error = error as &dyn std::error::Error, "cannot sync counted credits to disk");
             }
+            has_failed = synced.is_err() && !ended;
         }
     };
     match std::thread::Builder::new().name("cliffwatch-sync".into()).spawn(syncing) {

@@ -144,7 +144,12 @@ impl KeyGate {
         Ok(row.map(|row| KeyUsage { used: row.used, limit: row.monthly_limit, reset_at: row.reset_at }))
     }
 
-    /// Charges one credit to a key. Returns `None` if credits are not counted, else after the commit.
+    /// Copies counted credits to the database before the service stops. Blocks.
+    pub fn finish(&self) -> Result<(), CatalogError> {
+        self.counter.as_ref().map_or(Ok(()), |counter| counter.keys().finish())
+    }
+
+    /// Charges one credit to a key. Returns `None` if credits are not counted, else after the charge is stored.
     pub async fn charge(&self, admitted: &AdmittedKey, now: Timestamp) -> Result<Option<KeyUsage>, Refusal> {
         let (Some(hash), Some(counter)) = (admitted.hash, &self.counter) else { return Ok(None) };
         counter.use_credit(hash, now).await.map(Some)

@@ -4,7 +4,7 @@ use std::{future::Future, net::SocketAddr};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{Service, ServiceError, Tls, listener};
+use crate::{Service, ServiceError, Tls, http::blocking, listener};
 
 /// The bound addresses, with the actual ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,5 +69,9 @@ pub async fn listen(
             servers.await
         }
     };
+    let stopped = service.clone();
+    if let Err(refusal) = blocking(move || Ok(stopped.0.key_gate.finish()?)).await {
+        tracing::warn!(reason = refusal.message, "the usage file has credits that the database does not have");
+    }
     main.and(older)
 }

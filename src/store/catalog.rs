@@ -5,11 +5,13 @@
 //!
 //! The catalog is a separate file, or a set of tables on a PostgreSQL server that several service instances share.
 //! Files use WAL with `synchronous=NORMAL`: a process crash loses nothing; a power failure can lose commits since the
-//! last [`Catalog::sync`] but never corrupts the file. On a server, commits are durable.
+//! last [`Catalog::sync`] but never corrupts the file. On a server, commits are durable. Beside a database file, a usage
+//! file counts the credits.
 
 mod api_keys;
 mod change;
 mod error;
+mod usage_file;
 mod view;
 
 use std::path::Path;
@@ -20,6 +22,7 @@ use rusqlite::Connection as SqliteConnection;
 pub use self::api_keys::{KeyRow, KeyUsage};
 pub use self::change::{CatalogChange, CatalogRecord};
 pub use self::error::CatalogError;
+pub use self::usage_file::Charge;
 pub use self::view::CatalogView;
 use super::StoreError;
 use super::connection::{self, open_catalog_reader, open_writer};
@@ -31,6 +34,7 @@ use super::sql::postgres::url::PostgresUrl;
 use super::sql::postgres::{self, PgSession};
 use super::sql::{Connection, SqlError, Transaction};
 use error::doing;
+use usage_file::UsageFile;
 
 /// The maximum number of idle readers kept open. Load can open more.
 const MAX_IDLE_READERS: usize = 4;
@@ -46,6 +50,8 @@ pub struct Catalog {
     /// which then removes the WAL.
     readers: Option<ReaderPool>,
     writer: Mutex<Connection>,
+    /// `None` in memory and on a server, where the rows of the keys have the usage.
+    usage: Option<UsageFile>,
 }
 
 impl Catalog {
@@ -67,7 +73,8 @@ impl Catalog {
         writer.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(failed)?;
         migrate(&mut writer, version)?;
         let reader = Box::new(|path: &Path| Ok(Connection::Sqlite(open_catalog_reader(path)?)));
-        Ok(Self::new(Connection::Sqlite(writer), Some(ReaderPool::new(path, reader, MAX_IDLE_READERS))))
+        let catalog = Self::new(Connection::Sqlite(writer), Some(ReaderPool::new(path, reader, MAX_IDLE_READERS)));
+        Ok(Self { usage: Some(UsageFile::beside(path)), ..catalog })
     }
 
     /// Opens a database file or the tables on a server.
@@ -97,7 +104,7 @@ impl Catalog {
     }
 
     fn new(writer: Connection, readers: Option<ReaderPool>) -> Self {
-        Self { readers, writer: Mutex::new(writer) }
+        Self { readers, writer: Mutex::new(writer), usage: None }
     }
 
     /// Runs `read` on one snapshot of the data.

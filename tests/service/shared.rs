@@ -191,6 +191,58 @@ impl Client {
     }
 }
 
+/// Kills services that share a database file under load, while another process reads the usage. There are never more responses than
+/// credits, each credit is used once, and only requests in flight lose credits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quota_in_a_file_stays_exact_when_instances_are_killed() {
+    const LIMIT: u64 = 4_000;
+    const CLIENTS: u64 = 8;
+    const KILLS: u64 = 8;
+    cliffwatch::source::install_crypto_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.db").to_str().unwrap().to_owned();
+    let service = filled(&path, Options::default());
+    let key = service.add_key("desk", LIMIT).unwrap();
+    let mut running = [Daemon::start(&path), Daemon::start(&path)];
+    let instances = Arc::new(Mutex::new([running[0].1.clone(), running[1].1.clone()]));
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+    let responded = Arc::new(AtomicU64::new(0));
+    let mut polls = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (http, instances, key, responded) = (http.clone(), instances.clone(), key.clone(), responded.clone());
+        polls.spawn(Client { http, instances, key, responded }.spend());
+    }
+    let (reader, before) = (service.clone(), responded.clone());
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut last = 0;
+        while last < LIMIT {
+            let least = before.load(Ordering::SeqCst);
+            let used = reader.keys().unwrap()[0].used;
+            assert!(last.max(least) <= used && used <= LIMIT, "{used} after {last}, {least} responses");
+            last = used;
+        }
+    });
+    for kill in 0..KILLS {
+        let until = responded.load(Ordering::SeqCst) + LIMIT / (KILLS + 2);
+        while responded.load(Ordering::SeqCst) < until && polls.len() as u64 == CLIENTS {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(responded.load(Ordering::SeqCst) < LIMIT, "the credits are used up too early");
+        let at = usize::from(kill % 2 == 1);
+        running[at].0.kill().unwrap();
+        running[at].0.wait().unwrap();
+        running[at] = Daemon::start(&path);
+        instances.lock().unwrap()[at] = running[at].1.clone();
+    }
+    let used: Vec<u64> = polls.join_all().await.into_iter().flat_map(|result| result.used).collect();
+    reading.await.unwrap();
+    let distinct: BTreeSet<u64> = used.iter().copied().collect();
+    assert_eq!(distinct.len(), used.len(), "each credit is used once");
+    assert!(distinct.iter().all(|used| (1..=LIMIT).contains(used)), "{:?}", distinct.last());
+    assert!(used.len() as u64 + KILLS * CLIENTS >= LIMIT, "{} responses, {KILLS} kills", used.len());
+    assert_eq!(service.keys().unwrap()[0].used, LIMIT);
+}
+
 /// Kills instances, and stops and crashes the server, under load. There are never more responses than credits, each credit is used distinct,
 /// and only requests in flight lose credits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

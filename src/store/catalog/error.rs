@@ -1,4 +1,7 @@
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use crate::sql::SqlError;
 use crate::{ErrorKind, StoreError};
@@ -16,6 +19,8 @@ pub enum CatalogError {
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("cannot sync {} to disk", path.display())]
     Sync { path: PathBuf, source: io::Error },
+    #[error("cannot count credits in {}", path.display())]
+    Usage { path: PathBuf, source: io::Error },
     #[error("cannot {doing} in the data service's database")]
     Sql { doing: &'static str, source: Failed },
     #[error("cannot {doing}: another process keeps the data service's database locked; try again")]
@@ -40,10 +45,13 @@ impl CatalogError {
             _ => false,
         }
     }
+}
 
-    /// Returns whether another connection is writing. Callers may retry.
-    pub(super) fn is_busy(&self) -> bool {
-        matches!(self, CatalogError::Busy { .. })
+/// Returns a function that adds the path of the usage file to an error.
+pub(super) fn counting(path: &Path) -> impl FnOnce(io::Error) -> CatalogError {
+    move |source| match source.kind() {
+        io::ErrorKind::ResourceBusy => CatalogError::Busy { doing: "count a credit", source: Box::new(source) },
+        _ => CatalogError::Usage { path: path.to_owned(), source },
     }
 }
 
