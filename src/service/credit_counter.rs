@@ -63,15 +63,18 @@ impl CreditCounter {
             Ok(Charge::Charged(usage)) => {
                 // Fails if a sync is already scheduled.
                 let _ = syncer.try_send(());
-                return Ok(usage);
+                Ok(usage)
             }
-            Ok(Charge::Exhausted) => return self.reject(hash, now).await,
-            Ok(Charge::MustWait) => {}
+            Ok(Charge::Exhausted) => Box::pin(self.reject(hash, now)).await,
+            Ok(Charge::MustWait) => Box::pin(self.wait_for_credit(hash, now)).await,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, requests = 1, "cannot count credits");
-                return Err(uncounted());
+                Err(uncounted())
             }
         }
+    }
+
+    async fn wait_for_credit(self: &Arc<Self>, hash: KeyHash, now: Timestamp) -> Result<KeyUsage, Refusal> {
         let (reply, counted) = oneshot::channel();
         if self.queue(ChargeRequest { hash, now, reply })? {
             // The counting task must go on if the client of this request disconnects.

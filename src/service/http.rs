@@ -1,4 +1,6 @@
 //! The HTTP routes, and the handling of a request.
+//!
+//! Steps that a cached response does not need are boxed futures. Otherwise each request would allocate and copy the memory of all steps.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -164,7 +166,7 @@ impl Service {
                 built
             }
             Err(refusal) => {
-                let refusal = self.with_usage(refusal, &admitted, shape, now).await;
+                let refusal = Box::pin(self.with_usage(refusal, &admitted, shape, now)).await;
                 rejected(refusal, Some(admitted))
             }
         }
@@ -200,7 +202,7 @@ impl Service {
             return known;
         }
         let service = self.clone();
-        blocking(move || service.0.key_gate.admit(hash.as_ref(), now)).await
+        Box::pin(blocking(move || service.0.key_gate.admit(hash.as_ref(), now))).await
     }
 
     async fn handle_admitted(&self, request: DataRequest<'_>, admitted: &AdmittedKey) -> Result<BuiltResponse, Refusal> {
@@ -218,7 +220,8 @@ impl Service {
             Ok(cached) => cached,
             Err(cache_key) => {
                 let service = self.clone();
-                self.0.response_cache.get(cache_key, wants_packed, move |query| service.build_payload(query, now)).await?
+                let make = move |query: &DataQuery| service.build_payload(query, now);
+                Box::pin(self.0.response_cache.get(cache_key, wants_packed, make)).await?
             }
         };
         let CachedResponse { body, packed } = cached;

@@ -126,6 +126,10 @@ impl Service {
         if let Some(generation) = self.fresh_generation() {
             return Ok(generation);
         }
+        Box::pin(self.checked_generation()).await
+    }
+
+    async fn checked_generation(&self) -> Result<i64, Refusal> {
         let _lock = self.0.check_lock.lock().await;
         if let Some(generation) = self.fresh_generation() {
             return Ok(generation);
