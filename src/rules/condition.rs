@@ -1,11 +1,14 @@
 //! A condition: CEL text, checked against the names that its rule knows, and lowered to a tree of typed expressions.
 //!
 //! [`lint`] finds common mistakes before parsing, [`parse`] makes a syntax tree, [`checker`] assigns types and lowers the tree to
-//! [`expr`], and [`eval`] evaluates it on records. [`logic`] compares conditions with each other, and [`clauses`] explains a
+//! [`expr`], and [`eval`] evaluates it on records. [`compiled`] is a faster form of the tree, and
+//! [`bounds`] excludes conditions that no record of a token can match. [`logic`] compares conditions with each other, and [`clauses`] explains a
 //! condition clause by clause.
 
+mod bounds;
 mod checker;
 pub mod clauses;
+mod compiled;
 mod corrections;
 mod dependencies;
 mod eval;
@@ -23,10 +26,12 @@ use super::finding::Finding;
 use super::on::On;
 use super::scope::{Scope, Truth};
 
+pub use bounds::RecordBounds;
 pub use dependencies::{Dependencies, Edge};
 pub use logic::Logic;
 
 use checker::Checker;
+use compiled::{Test, View};
 pub use checker::callables;
 pub use corrections::{CORRECTIONS, CorrectionField};
 use expr::BoolExpr;
@@ -36,6 +41,8 @@ pub use thresholds::Threshold;
 #[derive(Debug)]
 pub struct Condition {
     root: BoolExpr,
+    /// The same condition as `root`.
+    compiled: Test,
     /// The text in the rule file, and the `on` of the rule. Both are used to explain the condition clause by clause.
     text: Box<str>,
     on: On,
@@ -64,11 +71,29 @@ impl Condition {
             let finding = Finding::warning(0..text.len(), "this condition is never true");
             findings.push(finding.help("its comparisons contradict each other: did you mean `||`?"));
         }
-        (root.map(|root| Self { root, text: text.into(), on, dependencies, logic }), findings)
+        let compile = |root| Self { compiled: Test::of(&root), root, text: text.into(), on, dependencies, logic };
+        (root.map(compile), findings)
     }
 
+    /// Evaluates the condition. If fields are missing, the result names them.
     pub fn test(&self, scope: &Scope<'_>) -> Truth {
+        match self.holds(scope) {
+            Some(true) => Truth::True,
+            Some(false) => Truth::False,
+            None => self.root.missing(scope),
+        }
+    }
+
+    /// Evaluates the condition without the compiled form.
+    #[cfg(test)]
+    pub fn test_tree(&self, scope: &Scope<'_>) -> Truth {
         self.root.truth(scope)
+    }
+
+    /// Evaluates the condition. `None` if fields are missing.
+    #[inline]
+    pub fn holds(&self, scope: &Scope<'_>) -> Option<bool> {
+        self.compiled.eval(View::of(scope))
     }
 }
 
@@ -77,12 +102,16 @@ impl BoolExpr {
         match self.eval(&Env::of(scope, None)) {
             Some(true) => Truth::True,
             Some(false) => Truth::False,
-            None => {
-                // Missing fields are rare, so their names are collected in a second run only if needed.
-                let missed = RefCell::new(Vec::new());
-                let _ = self.eval(&Env::of(scope, Some(&missed)));
-                Truth::Missing(missed.into_inner())
-            }
+            None => self.missing(scope),
         }
+    }
+
+    /// Returns the result of an expression that is neither true nor false. The names are collected in a second run, because most callers do
+    /// not need them.
+    #[cold]
+    fn missing(&self, scope: &Scope<'_>) -> Truth {
+        let missed = RefCell::new(Vec::new());
+        let _ = self.eval(&Env::of(scope, Some(&missed)));
+        Truth::Missing(missed.into_inner())
     }
 }

@@ -64,6 +64,7 @@ mod wording;
 
 pub use advice::{LabelFacts, LabelProblem, WatchFacts, advise, check_thresholds, matches, token_hint};
 pub use builtin::coming_supply;
+pub use condition::RecordBounds;
 pub use condition::clauses::{Clause, ClauseKind, Mismatch};
 pub use index::Index;
 pub use load::{LoadedRules, RuleFiles, Surroundings, is_rule_file, load, read_files, rule_table_at};

@@ -1,3 +1,4 @@
+mod compiled;
 mod conditions;
 mod corrections;
 mod files;

@@ -150,13 +150,7 @@ impl NumberExpr {
                 // Both sides are evaluated before a missing one ends the evaluation, so that all missing fields are recorded.
                 let (left, right) = (sides.0.eval(env), sides.1.eval(env));
                 let (left, right) = (left?, right?);
-                let result = match op {
-                    Arithmetic::Add => left + right,
-                    Arithmetic::Subtract => left - right,
-                    Arithmetic::Multiply => left * right,
-                    Arithmetic::Divide => left / right,
-                    Arithmetic::Remainder => left % right,
-                };
+                let result = op.of(left, right);
                 if result.is_nan() {
                     // 0 / 0 has no value, so a comparison with it is neither true nor false.
                     env.record_missing("(0 / 0)");
@@ -272,6 +266,18 @@ impl SpanExpr {
             SpanExpr::Add(parts) => parts.0.eval(env)?.checked_add(&parts.1.eval(env)?),
             SpanExpr::Subtract(parts) => parts.0.eval(env)?.checked_sub(&parts.1.eval(env)?),
             SpanExpr::If(parts) => chosen(parts, env)?.eval(env),
+        }
+    }
+}
+
+impl Arithmetic {
+    pub fn of(self, left: f64, right: f64) -> f64 {
+        match self {
+            Arithmetic::Add => left + right,
+            Arithmetic::Subtract => left - right,
+            Arithmetic::Multiply => left * right,
+            Arithmetic::Divide => left / right,
+            Arithmetic::Remainder => left % right,
         }
     }
 }

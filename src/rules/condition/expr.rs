@@ -13,7 +13,7 @@ use crate::fields::NumberUnit;
 use crate::getter::{GetBool, GetFact, GetNumber, GetText, GetTexts, GetTime, ItemList};
 use model::{RateStep, Timestamp};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum BoolExpr {
     Const(bool),
     Field(GetBool),
@@ -39,7 +39,7 @@ pub enum BoolExpr {
     All(FilteredList, u8, Box<BoolExpr>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum NumberExpr {
     Const(f64),
     /// A field with its unit, which is used for warnings.
@@ -94,7 +94,7 @@ impl NumberExpr {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum TextExpr {
     Const(String),
     Field(GetText),
@@ -106,7 +106,7 @@ pub enum TextExpr {
     If(Box<(BoolExpr, TextExpr, TextExpr)>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum TimeExpr {
     Const(Timestamp),
     Now,
@@ -117,7 +117,7 @@ pub enum TimeExpr {
     If(Box<(BoolExpr, TimeExpr, TimeExpr)>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum SpanExpr {
     Const(TimeDelta),
     Between(Box<(TimeExpr, TimeExpr)>),
@@ -291,7 +291,7 @@ pub enum Presence {
 }
 
 /// The items of a list for which all filters are true.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FilteredList {
     pub list: ItemList,
     /// Each filter with the slot of its variable.
