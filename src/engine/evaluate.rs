@@ -58,7 +58,7 @@ use model::corrections::PastCorrection;
 use model::{Alert, Change, ChangeKind, Fact, LinearEnd, LinearSupply, Resolution, Resource, RuleId, Timestamp, Token, Tracked};
 pub use records::ends_of;
 use records::{DatedRecord, OpenAlert, open_alerts};
-use rules::{On, RuleSet};
+use rules::{On, RecordBounds, RuleSet};
 use subject::RecordSubject;
 
 /// The facts about one token, with the results of a poll.
@@ -158,10 +158,12 @@ fn evaluate_by<R: RuleEval>(
         let has_unlock_rules = by_on.contains_key(&On::Record(Resource::Unlock));
         let ends = if has_unlock_rules { ends_of(facts.records, now) } else { Vec::new() };
         for (on, rules) in by_on.iter().filter(|(on, _)| facts.has_subjects_of(**on)) {
+            let mut bounds = bounds_of(*on, facts.token, (&records, &ends), now);
             for rule in rules {
                 let is_open = || open.iter().any(|open| open.alert.rule == *rule.terms().id);
-                // The token filter is checked once, not per record. Open alerts of a token that it no longer admits must be resolved.
-                if rule.selects_token(facts.token) || (matches!(on, On::Record(_)) && is_open()) {
+                // Two checks per token, not per record. Open alerts must be updated or resolved, even if a rule no longer matches.
+                let may_match = rule.selects_token(facts.token) && bounds.as_mut().is_none_or(|bounds| rule.can_match(bounds));
+                if may_match || (matches!(on, On::Record(_)) && is_open()) {
                     evaluate_token(&mut lifecycle, *rule, facts, (&records, &ends), open);
                 }
             }
@@ -173,6 +175,19 @@ fn evaluate_by<R: RuleEval>(
     resolve_unaccounted(&mut lifecycle, facts, &open, &active);
     lifecycle.transitions.record_receivers();
     lifecycle.transitions
+}
+
+/// Returns the bounds of the records that can open alerts of a rule on states. `None` for other rules.
+fn bounds_of<'a>(
+    on: On,
+    token: &'a Token,
+    (records, ends): (&[DatedRecord<'a>], &'a [LinearEnd]),
+    now: Timestamp,
+) -> Option<RecordBounds<'a>> {
+    let On::Record(resource @ (Resource::Unlock | Resource::Allocation | Resource::Emission)) = on else { return None };
+    let ends = ends.iter().filter(|_| resource == Resource::Unlock).map(|end| &end.tracked.record);
+    let records = records.iter().filter(|record| record.can_open(resource, now)).map(DatedRecord::record).chain(ends);
+    Some(RecordBounds::of(token, records.collect(), now))
 }
 
 /// Evaluates one rule on one token, and marks the open alerts that it accounts for.

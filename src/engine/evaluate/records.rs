@@ -10,7 +10,7 @@ use super::recheck::end_of;
 use super::subject::RecordSubject;
 use super::{RuleEval, RuleTerms, TokenFacts, blank};
 use model::{
-    Alert, AlertState, Interval, LinearEnd, Resolution, Resource, SOURCE_TROUBLE, Timestamp, Tracked, config::Span,
+    Alert, AlertState, Interval, LinearEnd, Record, Resolution, Resource, SOURCE_TROUBLE, Timestamp, Tracked, config::Span,
     time::LONGEST_INTERVAL,
 };
 use rules::{Lead, Truth};
@@ -26,6 +26,16 @@ pub(super) struct DatedRecord<'a> {
 impl<'a> DatedRecord<'a> {
     pub fn of(tracked: &'a Tracked) -> Self {
         Self { tracked, resource: tracked.record.resource(), interval: tracked.record.interval() }
+    }
+
+    pub fn record(&self) -> &'a Record {
+        &self.tracked.record
+    }
+
+    /// Returns `false` if the record is of another resource, or an unlock that opens no alert because it has passed or has no date.
+    pub fn can_open(&self, resource: Resource, now: Timestamp) -> bool {
+        let is_ahead = || self.interval.is_some_and(|interval| !interval.has_passed(now));
+        self.resource == resource && (resource != Resource::Unlock || is_ahead())
     }
 }
 
@@ -123,7 +133,7 @@ impl AlertLifecycle<'_> {
                     open.is_accounted_for = true;
                     self.update_record(rule, facts, record, open.alert);
                 }
-                None => self.evaluate_record(rule, facts, record),
+                None => self.evaluate_record(rule, &terms, facts, record),
             }
         }
     }
@@ -151,18 +161,23 @@ impl AlertLifecycle<'_> {
             }
         }
         for (end, _) in ends.iter().zip(has_alert).filter(|(end, has_alert)| !has_alert && !end.has_event) {
-            self.evaluate_record(rule, facts, &DatedRecord::of(&end.tracked));
+            self.evaluate_record(rule, &terms, facts, &DatedRecord::of(&end.tracked));
         }
     }
 
     /// Opens an alert for a record without one if the rule matches.
-    fn evaluate_record<R: RuleEval>(&mut self, rule: &R, facts: &TokenFacts<'_>, record: &DatedRecord<'_>) {
-        let terms = rule.terms();
-        let TimePosition::InView(lead) = TimePosition::of(&terms, record, self.now) else { return };
+    fn evaluate_record<R: RuleEval>(
+        &mut self,
+        rule: &R,
+        terms: &RuleTerms<'_>,
+        facts: &TokenFacts<'_>,
+        record: &DatedRecord<'_>,
+    ) {
+        let TimePosition::InView(lead) = TimePosition::of(terms, record, self.now) else { return };
         let DatedRecord { tracked, resource, interval } = *record;
         let subject = RecordSubject { lead, ..RecordSubject::of(facts, Some(tracked)) };
         let scope = subject.scope(self.now);
-        if !rule.covers(&scope) || rule.evaluate(&scope) != Truth::True {
+        if !rule.covers(&scope) || !rule.matches(&scope) {
             return;
         }
         self.transitions.matched(terms.id, self.now);

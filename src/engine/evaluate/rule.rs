@@ -5,13 +5,21 @@ use chrono::TimeDelta;
 use super::NominalReminder;
 use crate::route::RouteTree;
 use model::{Interval, Labels, ReceiverName, RuleId, Timestamp, Token};
-use rules::{Lead, Mismatch, On, Rendered, Rule, Scope, Truth};
+use rules::{Lead, Mismatch, On, RecordBounds, Rendered, Rule, Scope, Truth};
 
 /// A rule, as the evaluation uses it. Tests have their own implementation.
 pub trait RuleEval {
     fn terms(&self) -> RuleTerms<'_>;
     fn covers(&self, scope: &Scope<'_>) -> bool;
     fn evaluate(&self, scope: &Scope<'_>) -> Truth;
+    /// Returns whether [`Self::evaluate`] returns `True`.
+    fn matches(&self, scope: &Scope<'_>) -> bool {
+        self.evaluate(scope) == Truth::True
+    }
+    /// Returns `false` if the rule does not match any of the records.
+    fn can_match(&self, _records: &mut RecordBounds<'_>) -> bool {
+        true
+    }
     fn clears(&self, scope: &Scope<'_>) -> bool;
     fn level(&self, scope: &Scope<'_>) -> Option<u32>;
     fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered;
@@ -97,6 +105,12 @@ impl RuleEval for Rule {
     }
     fn evaluate(&self, scope: &Scope<'_>) -> Truth {
         Rule::evaluate(self, scope)
+    }
+    fn matches(&self, scope: &Scope<'_>) -> bool {
+        Rule::matches(self, scope)
+    }
+    fn can_match(&self, records: &mut RecordBounds<'_>) -> bool {
+        Rule::can_match(self, records)
     }
     fn clears(&self, scope: &Scope<'_>) -> bool {
         Rule::clears(self, scope)
