@@ -100,7 +100,7 @@ pub struct Deps {
     pub source: config::SourceSettings,
     pub store: Store,
     pub api: Client,
-    /// Where `api` sends the requests of polls.
+    /// The thread on which `api` sends the requests of polls.
     pub poll_thread: PollThread,
     pub ledger: Arc<Ledger>,
     pub outbox: Arc<Outbox>,

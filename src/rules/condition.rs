@@ -31,8 +31,8 @@ pub use dependencies::{Dependencies, Edge};
 pub use logic::Logic;
 
 use checker::Checker;
-use compiled::{Test, View};
 pub use checker::callables;
+use compiled::{Test, View};
 pub use corrections::{CORRECTIONS, CorrectionField};
 use expr::BoolExpr;
 pub use expr::{PositionField, RateField, TimePart, WindowField};

@@ -128,8 +128,8 @@ impl RuleEval for Fake {
 }
 
 /// Tokens, their stored alerts, and all notifications.
-struct World {
-    rules: Vec<Fake>,
+struct World<R = Fake> {
+    rules: Vec<R>,
     routes: RouteTree,
     tokens: Vec<KnownToken>,
     resources: Vec<Resource>,
@@ -163,8 +163,8 @@ fn routes() -> RouteTree {
     RouteTree::build(&root, &[receiver("ops", None), receiver("desk", None), receiver("quiet", Some(false))]).expect("routes")
 }
 
-impl World {
-    fn new(rules: Vec<Fake>) -> Self {
+impl<R: RuleEval> World<R> {
+    fn new(rules: Vec<R>) -> Self {
         Self {
             rules,
             routes: routes(),

@@ -12,7 +12,7 @@ fn schedule() -> impl Strategy<Value = Vec<(u8, i64, Option<f64>)>> {
     prop::collection::vec((0_u8..6, 0_i64..2_000, prop::option::of(0.0..2e6_f64)), 0..8)
 }
 
-fn fill(world: &mut World, schedule: &[(u8, i64, Option<f64>)]) {
+fn fill<R: RuleEval>(world: &mut World<R>, schedule: &[(u8, i64, Option<f64>)]) {
     world.tokens[0].records.clear();
     for (key, hour, value) in schedule {
         world.record(&format!("k{key}"), unlock(&iso(at_hour(*hour)), *value));
@@ -33,8 +33,86 @@ fn world_of_rules() -> World {
     ])
 }
 
+const RULES: &str = r#"
+[[rule]]
+alert = "Value"
+on = "unlock"
+within = ["30d", "7d", "1d"]
+when = "cliffValue >= 1e6"
+
+[[rule]]
+alert = "Pending"
+on = "unlock"
+for = "5h"
+keep_firing_for = "9h"
+when = "cliffValue / 1000.0 > 500.0 || cliffAmount > 3.0"
+
+[[rule]]
+alert = "Missing"
+on = "unlock"
+missing = "fire"
+when = "cliffAmount > 1.0"
+
+[[rule]]
+alert = "Small"
+on = "unlock"
+within = ["14d"]
+when = "!(cliffValue > 4e5) && daysUntil < 9.0"
+"#;
+
+fn rules_on_unlocks() -> Vec<rules::Rule> {
+    let source = model::SourceText { file: "rules/a.toml".into(), text: RULES.to_owned() };
+    let around = rules::Surroundings { receivers: &[], groups: &BTreeMap::new(), now: at_hour(0) };
+    let loaded = rules::load(&[source], &around);
+    assert!(loaded.is_usable(), "{:?}", loaded.diagnostics);
+    loaded.set.rules
+}
+
+/// A rule that is never excluded by the bounds of the records.
+struct NeverExcluded(rules::Rule);
+
+impl RuleEval for NeverExcluded {
+    fn terms(&self) -> RuleTerms<'_> {
+        self.0.terms()
+    }
+    fn covers(&self, scope: &Scope<'_>) -> bool {
+        RuleEval::covers(&self.0, scope)
+    }
+    fn evaluate(&self, scope: &Scope<'_>) -> Truth {
+        RuleEval::evaluate(&self.0, scope)
+    }
+    fn clears(&self, scope: &Scope<'_>) -> bool {
+        RuleEval::clears(&self.0, scope)
+    }
+    fn level(&self, scope: &Scope<'_>) -> Option<u32> {
+        RuleEval::level(&self.0, scope)
+    }
+    fn render(&self, scope: &Scope<'_>, level: Option<u32>) -> Rendered {
+        RuleEval::render(&self.0, scope, level)
+    }
+    fn mismatch(&self, scope: &Scope<'_>) -> Option<rules::Mismatch> {
+        RuleEval::mismatch(&self.0, scope)
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn bounds_exclude_no_alert_and_no_update(steps in prop::collection::vec((schedule(), 0_i64..400), 1..6)) {
+        let mut fast = World::new(rules_on_unlocks());
+        let mut whole = World::new(rules_on_unlocks().into_iter().map(NeverExcluded).collect());
+        let mut hour = 0;
+        for (schedule, wait) in steps {
+            hour += wait;
+            fill(&mut fast, &schedule);
+            fill(&mut whole, &schedule);
+            let (one, other) = (fast.evaluate(at_hour(hour)), whole.evaluate(at_hour(hour)));
+            prop_assert_eq!(&one, &other);
+            fast.commit(one);
+            whole.commit(other);
+        }
+    }
 
     #[test]
     fn evaluating_the_same_facts_twice_changes_nothing(steps in prop::collection::vec((schedule(), 0_i64..400), 1..6)) {
