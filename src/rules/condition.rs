@@ -1,9 +1,8 @@
 //! A condition: CEL text, checked against the names that its rule knows, and lowered to a tree of typed expressions.
 //!
 //! [`lint`] finds common mistakes before parsing, [`parse`] makes a syntax tree, [`checker`] assigns types and lowers the tree to
-//! [`expr`], and [`eval`] evaluates it on records. [`compiled`] is a faster form of the tree, and
-//! [`bounds`] excludes conditions that no record of a token can match. [`logic`] compares conditions with each other, and [`clauses`] explains a
-//! condition clause by clause.
+//! [`expr`], and [`eval`] evaluates it on records. [`compiled`] is a faster form of the tree, and [`bounds`] excludes conditions that no
+//! record of a token can match. [`logic`] compares conditions with each other, and [`clauses`] explains a condition clause by clause.
 
 mod bounds;
 mod checker;
@@ -32,7 +31,7 @@ pub use logic::Logic;
 
 use checker::Checker;
 pub use checker::callables;
-use compiled::{Test, View};
+use compiled::{Predicate, View};
 pub use corrections::{CORRECTIONS, CorrectionField};
 use expr::BoolExpr;
 pub use expr::{PositionField, RateField, TimePart, WindowField};
@@ -42,7 +41,7 @@ pub use thresholds::Threshold;
 pub struct Condition {
     root: BoolExpr,
     /// The same condition as `root`.
-    compiled: Test,
+    compiled: Predicate,
     /// The text in the rule file, and the `on` of the rule. Both are used to explain the condition clause by clause.
     text: Box<str>,
     on: On,
@@ -71,7 +70,7 @@ impl Condition {
             let finding = Finding::warning(0..text.len(), "this condition is never true");
             findings.push(finding.help("its comparisons contradict each other: did you mean `||`?"));
         }
-        let compile = |root| Self { compiled: Test::of(&root), root, text: text.into(), on, dependencies, logic };
+        let compile = |root| Self { compiled: Predicate::of(&root), root, text: text.into(), on, dependencies, logic };
         (root.map(compile), findings)
     }
 

@@ -180,8 +180,8 @@ impl Rule {
         }
     }
 
-    /// Returns whether [`Self::evaluate`] returns `True`. It is faster, because it does not collect the names of missing fields, and looks for
-    /// the end of linear unlocks only if the condition is true.
+    /// Returns whether [`Self::evaluate`] returns `True`. It is faster, because it does not collect the names of missing fields, and looks
+    /// for the end of linear unlocks only if the condition is true.
     pub fn matches(&self, scope: &Scope<'_>) -> bool {
         let holds = self.body.when.as_ref().is_none_or(|when| when.holds(scope).unwrap_or(self.body.fires_on_missing));
         holds && self.follows_end(scope).is_none_or(|truth| truth == Truth::True)

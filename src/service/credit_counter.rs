@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::{http::blocking, key_gate::KeyHash, refusal::Refusal};
 use model::Timestamp;
-use store::catalog::{Catalog, CatalogError, Charge, KeyUsage};
+use store::catalog::{Catalog, CatalogError, ChargeOutcome, KeyUsage};
 
 /// The maximum number of requests charged together.
 const MAX_COUNTED: usize = 256;
@@ -60,13 +60,13 @@ impl CreditCounter {
     pub async fn use_credit(self: &Arc<Self>, hash: KeyHash, now: Timestamp) -> Result<KeyUsage, Refusal> {
         let syncer = self.syncer.get_or_init(|| open_syncer(self.keys.clone())).as_ref().ok_or_else(Refusal::busy)?;
         match self.keys.charge_at_once(&hash, now) {
-            Ok(Charge::Charged(usage)) => {
+            Ok(ChargeOutcome::Charged(usage)) => {
                 // Fails if a sync is already scheduled.
                 let _ = syncer.try_send(());
                 Ok(usage)
             }
-            Ok(Charge::Exhausted) => Box::pin(self.reject(hash, now)).await,
-            Ok(Charge::MustWait) => Box::pin(self.wait_for_credit(hash, now)).await,
+            Ok(ChargeOutcome::Exhausted) => Box::pin(self.reject(hash, now)).await,
+            Ok(ChargeOutcome::MustWait) => Box::pin(self.wait_for_credit(hash, now)).await,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, requests = 1, "cannot count credits");
                 Err(uncounted())

@@ -22,7 +22,7 @@ use rusqlite::Connection as SqliteConnection;
 pub use self::api_keys::{KeyRow, KeyUsage};
 pub use self::change::{CatalogChange, CatalogRecord};
 pub use self::error::CatalogError;
-pub use self::usage_file::Charge;
+pub use self::usage_file::ChargeOutcome;
 pub use self::view::CatalogView;
 use super::StoreError;
 use super::connection::{self, open_catalog_reader, open_writer};

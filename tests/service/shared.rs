@@ -191,6 +191,25 @@ impl Client {
     }
 }
 
+/// Starts clients that use up the quota together. `responded` counts their responses.
+fn spend_all(clients: u64, instances: &Arc<Mutex<[String; 2]>>, key: &str, responded: &Arc<AtomicU64>) -> JoinSet<ClientResult> {
+    let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+    let mut polls = JoinSet::new();
+    for _ in 0..clients {
+        let (http, instances, key, responded) = (http.clone(), instances.clone(), key.to_owned(), responded.clone());
+        polls.spawn(Client { http, instances, key, responded }.spend());
+    }
+    polls
+}
+
+/// Waits for this many further responses, or until a client ends and drops its count.
+async fn until_responded(count: u64, responded: &Arc<AtomicU64>) {
+    let (clients, until) = (Arc::strong_count(responded), responded.load(Ordering::SeqCst) + count);
+    while responded.load(Ordering::SeqCst) < until && Arc::strong_count(responded) == clients {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Kills services that share a database file under load, while another process reads the usage. There are never more responses than
 /// credits, each credit is used once, and only requests in flight lose credits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,17 +224,13 @@ async fn quota_in_a_file_stays_exact_when_instances_are_killed() {
     let key = service.add_key("desk", LIMIT).unwrap();
     let mut running = [Daemon::start(&path), Daemon::start(&path)];
     let instances = Arc::new(Mutex::new([running[0].1.clone(), running[1].1.clone()]));
-    let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
     let responded = Arc::new(AtomicU64::new(0));
-    let mut polls = JoinSet::new();
-    for _ in 0..CLIENTS {
-        let (http, instances, key, responded) = (http.clone(), instances.clone(), key.clone(), responded.clone());
-        polls.spawn(Client { http, instances, key, responded }.spend());
-    }
+    let polls = spend_all(CLIENTS, &instances, &key, &responded);
     let (reader, before) = (service.clone(), responded.clone());
     let reading = tokio::task::spawn_blocking(move || {
         let mut last = 0;
-        while last < LIMIT {
+        // Also ends if the test failed, which drops the clients and its own count.
+        while last < LIMIT && Arc::strong_count(&before) > 1 {
             let least = before.load(Ordering::SeqCst);
             let used = reader.keys().unwrap()[0].used;
             assert!(last.max(least) <= used && used <= LIMIT, "{used} after {last}, {least} responses");
@@ -223,10 +238,7 @@ async fn quota_in_a_file_stays_exact_when_instances_are_killed() {
         }
     });
     for kill in 0..KILLS {
-        let until = responded.load(Ordering::SeqCst) + LIMIT / (KILLS + 2);
-        while responded.load(Ordering::SeqCst) < until && polls.len() as u64 == CLIENTS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until_responded(LIMIT / (KILLS + 2), &responded).await;
         assert!(responded.load(Ordering::SeqCst) < LIMIT, "the credits are used up too early");
         let at = usize::from(kill % 2 == 1);
         running[at].0.kill().unwrap();
@@ -243,7 +255,7 @@ async fn quota_in_a_file_stays_exact_when_instances_are_killed() {
     assert_eq!(service.keys().unwrap()[0].used, LIMIT);
 }
 
-/// Kills instances, and stops and crashes the server, under load. There are never more responses than credits, each credit is used distinct,
+/// Kills instances, and stops and crashes the server, under load. There are never more responses than credits, each credit is used once,
 /// and only requests in flight lose credits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quota_stays_exact_when_instances_or_the_server_die() {
@@ -256,19 +268,11 @@ async fn quota_stays_exact_when_instances_or_the_server_die() {
     let key = service.add_key("desk", LIMIT).unwrap();
     let mut running = [Daemon::start(&database), Daemon::start(&database)];
     let instances = Arc::new(Mutex::new([running[0].1.clone(), running[1].1.clone()]));
-    let http = reqwest::Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
     let responded = Arc::new(AtomicU64::new(0));
-    let mut polls = JoinSet::new();
-    for _ in 0..CLIENTS {
-        let (http, instances, key, responded) = (http.clone(), instances.clone(), key.clone(), responded.clone());
-        polls.spawn(Client { http, instances, key, responded }.spend());
-    }
+    let polls = spend_all(CLIENTS, &instances, &key, &responded);
     let mut deaths = 0;
     for death in ["first", "fast", "second", "immediate", "first"] {
-        let until = responded.load(Ordering::SeqCst) + LIMIT / 7;
-        while responded.load(Ordering::SeqCst) < until && polls.len() as u64 == CLIENTS {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until_responded(LIMIT / 7, &responded).await;
         assert!(responded.load(Ordering::SeqCst) < LIMIT, "{death}: the credits are used up too early");
         deaths += 1;
         match death {

@@ -8,7 +8,7 @@ use crate::scope::Scope;
 use model::{Record, Timestamp, Token};
 
 use super::Condition;
-use super::compiled::{Number, RecordNumber, Test, Text, View};
+use super::compiled::{Number, Predicate, RecordNumber, TextField, View};
 use super::expr::{Arithmetic, Compare};
 
 /// The records of a token, with the bounds of their number fields.
@@ -56,36 +56,36 @@ impl Condition {
     }
 }
 
-/// Returns `false` if the result of `test` is not `wanted` for any of the records.
-fn can_be(test: &Test, wanted: bool, records: &mut RecordBounds<'_>) -> bool {
-    match test {
-        Test::Const(value) => *value == wanted,
-        Test::Not(inner) => can_be(inner, !wanted, records),
-        Test::All(items) if wanted => items.iter().all(|item| can_be(item, true, records)),
-        Test::All(items) => items.iter().any(|item| can_be(item, false, records)),
-        Test::Any(items) if wanted => items.iter().any(|item| can_be(item, true, records)),
-        Test::Any(items) => items.iter().all(|item| can_be(item, false, records)),
-        Test::If(parts) => {
+/// Returns `false` if the result of `predicate` is not `wanted` for any of the records.
+fn can_be(predicate: &Predicate, wanted: bool, records: &mut RecordBounds<'_>) -> bool {
+    match predicate {
+        Predicate::Const(value) => *value == wanted,
+        Predicate::Not(inner) => can_be(inner, !wanted, records),
+        Predicate::All(items) if wanted => items.iter().all(|item| can_be(item, true, records)),
+        Predicate::All(items) => items.iter().any(|item| can_be(item, false, records)),
+        Predicate::Any(items) if wanted => items.iter().any(|item| can_be(item, true, records)),
+        Predicate::Any(items) => items.iter().all(|item| can_be(item, false, records)),
+        Predicate::If(parts) => {
             (can_be(&parts.0, true, records) && can_be(&parts.1, wanted, records))
                 || (can_be(&parts.0, false, records) && can_be(&parts.2, wanted, records))
         }
-        Test::Range { field, least, most } => match records.field(*field) {
+        Predicate::Range { field, least, most } => match records.field(*field) {
             Bounds::Missing => false,
             Bounds::Within(low, high) if wanted => low <= *most && high >= *least,
             Bounds::Within(low, high) => low < *least || high > *most,
             Bounds::Unknown => true,
         },
-        Test::Numbers(op, sides) => match (bounds_of(&sides.0, records), bounds_of(&sides.1, records)) {
+        Predicate::Numbers(op, sides) => match (bounds_of(&sides.0, records), bounds_of(&sides.1, records)) {
             (Bounds::Missing, _) | (_, Bounds::Missing) => false,
             (Bounds::Within(a, b), Bounds::Within(c, d)) => can_compare(*op, (a, b), (c, d), wanted),
             _ => true,
         },
         // The same for all records.
-        Test::TextIn(Text::Token(_), _) | Test::TextPart(_, Text::Token(_), _) => {
+        Predicate::TextIn(TextField::Token(_), _) | Predicate::TextPart(_, TextField::Token(_), _) => {
             let scope = Scope { token: Some(records.token), ..Scope::at(records.now) };
-            test.eval(View::of(&scope)) == Some(wanted)
+            predicate.eval(View::of(&scope)) == Some(wanted)
         }
-        Test::TextIn(..) | Test::TextPart(..) | Test::Other(_) => true,
+        Predicate::TextIn(..) | Predicate::TextPart(..) | Predicate::Other(_) => true,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Conditions in a form that is fast to evaluate on many records.
 //!
-//! [`Test`] is derived from the expression tree. Comparisons of fields with constants, which most conditions consist of, are nodes of
+//! [`Predicate`] is derived from the expression tree. Comparisons of fields with constants, which most conditions consist of, are nodes of
 //! their own, and constants are computed in advance. The operands of `&&` and `||` are sorted by cost, which cannot change the result,
 //! because Kleene logic is commutative and expressions have no effects. Anything else keeps its expression.
 //!
-//! A test has the same result as its expression for every scope. It does not record missing fields: if the result is missing, the
+//! A predicate has the same result as its expression for every scope. It does not record missing fields: if the result is missing, the
 //! expression is evaluated for their names.
 
 use crate::env::{Env, RecordSide};
@@ -22,14 +22,14 @@ const SHORT_TEXT: usize = 16;
 
 /// A condition, or a part of one. Evaluates to true, false, or missing.
 #[derive(Debug)]
-pub enum Test {
+pub enum Predicate {
     Const(bool),
-    Not(Box<Test>),
+    Not(Box<Predicate>),
     /// `&&`, with all operands of a chain.
-    All(Box<[Test]>),
+    All(Box<[Predicate]>),
     /// `||`, with all operands of a chain.
-    Any(Box<[Test]>),
-    If(Box<(Test, Test, Test)>),
+    Any(Box<[Predicate]>),
+    If(Box<(Predicate, Predicate, Predicate)>),
     /// Whether a number of the record lies between two bounds, both inclusive.
     Range {
         field: RecordNumber,
@@ -38,13 +38,13 @@ pub enum Test {
     },
     Numbers(Compare, Box<(Number, Number)>),
     /// Whether a string is one of these constants.
-    TextIn(Text, Texts),
+    TextIn(TextField, Texts),
     /// Whether a string starts with, ends with, or contains a constant.
-    TextPart(TextTest, Text, Box<str>),
+    TextPart(TextTest, TextField, Box<str>),
     Other(Box<BoolExpr>),
 }
 
-/// A number that a test compares.
+/// A number that a predicate compares.
 #[derive(Debug)]
 pub enum Number {
     Const(f64),
@@ -53,7 +53,7 @@ pub enum Number {
     Binary(Arithmetic, Box<(Number, Number)>),
     /// Operations with constants on the right, one after another: `cliffValue / 1e6 * 2.0`.
     Steps(Box<Number>, Box<[(Arithmetic, f64)]>),
-    If(Box<(Test, Number, Number)>),
+    If(Box<(Predicate, Number, Number)>),
     Other(Box<NumberExpr>),
 }
 
@@ -66,7 +66,7 @@ pub struct RecordNumber {
 
 /// A string field of the record in view, or of the token.
 #[derive(Clone, Copy, Debug)]
-pub enum Text {
+pub enum TextField {
     Record(for<'a> fn(&'a Record) -> Option<&'a str>),
     Token(for<'a> fn(&'a Token) -> Option<&'a str>),
 }
@@ -75,7 +75,7 @@ pub enum Text {
 #[derive(Debug)]
 pub struct Texts(Box<[Box<str>]>);
 
-/// The scope of a test, with the record that its fields refer to.
+/// The scope of a predicate, with the record that its fields refer to.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub scope: &'a Scope<'a>,
@@ -89,52 +89,58 @@ impl<'a> View<'a> {
     }
 }
 
-impl Test {
+impl Predicate {
     pub fn of(expr: &BoolExpr) -> Self {
         match expr {
-            BoolExpr::Const(value) => Test::Const(*value),
-            BoolExpr::Not(inner) => Test::Not(Box::new(Test::of(inner))),
-            BoolExpr::And(_) => Test::All(chain(expr, |expr| if let BoolExpr::And(sides) = expr { Some(sides) } else { None })),
-            BoolExpr::Or(_) => Test::Any(chain(expr, |expr| if let BoolExpr::Or(sides) = expr { Some(sides) } else { None })),
-            BoolExpr::If(parts) => Test::If(Box::new((Test::of(&parts.0), Test::of(&parts.1), Test::of(&parts.2)))),
-            BoolExpr::Numbers(op, left, right) => Test::comparison(*op, Number::of(left), Number::of(right)),
+            BoolExpr::Const(value) => Predicate::Const(*value),
+            BoolExpr::Not(inner) => Predicate::Not(Box::new(Predicate::of(inner))),
+            BoolExpr::And(_) => {
+                Predicate::All(chain(expr, |expr| if let BoolExpr::And(sides) = expr { Some(sides) } else { None }))
+            }
+            BoolExpr::Or(_) => {
+                Predicate::Any(chain(expr, |expr| if let BoolExpr::Or(sides) = expr { Some(sides) } else { None }))
+            }
+            BoolExpr::If(parts) => {
+                Predicate::If(Box::new((Predicate::of(&parts.0), Predicate::of(&parts.1), Predicate::of(&parts.2))))
+            }
+            BoolExpr::Numbers(op, left, right) => Predicate::comparison(*op, Number::of(left), Number::of(right)),
             BoolExpr::Texts(op @ (Compare::Equal | Compare::NotEqual), left, right) => {
                 let (field, text) = match (left, right) {
-                    (field, TextExpr::Const(text)) | (TextExpr::Const(text), field) => (Text::of(field), text),
-                    _ => return Test::other(expr),
+                    (field, TextExpr::Const(text)) | (TextExpr::Const(text), field) => (TextField::of(field), text),
+                    _ => return Predicate::other(expr),
                 };
                 match field {
-                    Some(field) if *op == Compare::Equal => Test::TextIn(field, Texts::of([text.as_str()])),
-                    Some(field) => Test::Not(Box::new(Test::TextIn(field, Texts::of([text.as_str()])))),
-                    None => Test::other(expr),
+                    Some(field) if *op == Compare::Equal => Predicate::TextIn(field, Texts::of([text.as_str()])),
+                    Some(field) => Predicate::Not(Box::new(Predicate::TextIn(field, Texts::of([text.as_str()])))),
+                    None => Predicate::other(expr),
                 }
             }
             BoolExpr::TextIn(value, items) => {
                 let constant = |item: &'_ TextExpr| if let TextExpr::Const(text) = item { Some(text.clone()) } else { None };
                 let constants: Option<Vec<String>> = items.iter().map(constant).collect();
-                match (Text::of(value), constants) {
-                    (Some(field), Some(constants)) => Test::TextIn(field, Texts::of(constants.iter().map(String::as_str))),
-                    _ => Test::other(expr),
+                match (TextField::of(value), constants) {
+                    (Some(field), Some(constants)) => Predicate::TextIn(field, Texts::of(constants.iter().map(String::as_str))),
+                    _ => Predicate::other(expr),
                 }
             }
-            BoolExpr::TextTest(test, text, TextExpr::Const(part)) => match Text::of(text) {
-                Some(field) => Test::TextPart(*test, field, part.as_str().into()),
-                None => Test::other(expr),
+            BoolExpr::TextTest(test, text, TextExpr::Const(part)) => match TextField::of(text) {
+                Some(field) => Predicate::TextPart(*test, field, part.as_str().into()),
+                None => Predicate::other(expr),
             },
-            _ => Test::other(expr),
+            _ => Predicate::other(expr),
         }
     }
 
     fn other(expr: &BoolExpr) -> Self {
-        Test::Other(Box::new(expr.clone()))
+        Predicate::Other(Box::new(expr.clone()))
     }
 
     fn comparison(op: Compare, left: Number, right: Number) -> Self {
         match (left, right) {
-            (Number::Const(left), Number::Const(right)) => Test::Const(op.numbers(left, right)),
-            (Number::Record(field), Number::Const(limit)) if limit.is_finite() => Test::range(field, op, limit),
-            (Number::Const(limit), Number::Record(field)) if limit.is_finite() => Test::range(field, op.flipped(), limit),
-            (left, right) => Test::Numbers(op, Box::new((left, right))),
+            (Number::Const(left), Number::Const(right)) => Predicate::Const(op.numbers(left, right)),
+            (Number::Record(field), Number::Const(limit)) if limit.is_finite() => Predicate::range(field, op, limit),
+            (Number::Const(limit), Number::Record(field)) if limit.is_finite() => Predicate::range(field, op.flipped(), limit),
+            (left, right) => Predicate::Numbers(op, Box::new((left, right))),
         }
     }
 
@@ -147,29 +153,29 @@ impl Test {
             Compare::Greater => (limit.next_up(), f64::INFINITY),
             Compare::GreaterOrEqual => (limit, f64::INFINITY),
         };
-        let range = Test::Range { field, least, most };
-        if op == Compare::NotEqual { Test::Not(Box::new(range)) } else { range }
+        let range = Predicate::Range { field, least, most };
+        if op == Compare::NotEqual { Predicate::Not(Box::new(range)) } else { range }
     }
 
-    /// Returns the cost of the evaluation, relative to other tests.
+    /// Returns the cost of the evaluation, relative to other predicates.
     fn cost(&self) -> u32 {
         match self {
-            Test::Const(_) => 0,
-            Test::Range { .. } => 1,
-            Test::TextIn(..) | Test::TextPart(..) => 2,
-            Test::Not(inner) => inner.cost(),
-            Test::All(items) | Test::Any(items) => items.iter().map(Test::cost).fold(1, u32::saturating_add),
-            Test::If(parts) => parts.0.cost().saturating_add(parts.1.cost()).saturating_add(parts.2.cost()),
-            Test::Numbers(_, sides) => sides.0.cost().saturating_add(sides.1.cost()),
-            Test::Other(_) => 1_000,
+            Predicate::Const(_) => 0,
+            Predicate::Range { .. } => 1,
+            Predicate::TextIn(..) | Predicate::TextPart(..) => 2,
+            Predicate::Not(inner) => inner.cost(),
+            Predicate::All(items) | Predicate::Any(items) => items.iter().map(Predicate::cost).fold(1, u32::saturating_add),
+            Predicate::If(parts) => parts.0.cost().saturating_add(parts.1.cost()).saturating_add(parts.2.cost()),
+            Predicate::Numbers(_, sides) => sides.0.cost().saturating_add(sides.1.cost()),
+            Predicate::Other(_) => 1_000,
         }
     }
 
-    /// Evaluates the test. `None` if a field is missing. The most frequent test needs no call.
+    /// Evaluates the predicate. `None` if a field is missing. The most frequent predicate needs no call.
     #[inline(always)]
     pub fn eval(&self, view: View<'_>) -> Option<bool> {
         match self {
-            Test::Range { field, least, most } => {
+            Predicate::Range { field, least, most } => {
                 let value = (field.read)(view.record?)?;
                 Some(value >= *least && value <= *most)
             }
@@ -180,55 +186,49 @@ impl Test {
     #[inline(never)]
     fn eval_any(&self, view: View<'_>) -> Option<bool> {
         match self {
-            Test::Const(value) => Some(*value),
-            Test::Range { .. } => self.eval(view),
-            Test::Not(inner) => inner.eval(view).map(|value| !value),
-            Test::All(items) => {
-                let mut result = Some(true);
-                for item in items {
-                    match item.eval(view) {
-                        Some(true) => {}
-                        Some(false) => return Some(false),
-                        None => result = None,
-                    }
-                }
-                result
-            }
-            Test::Any(items) => {
-                let mut result = Some(false);
-                for item in items {
-                    match item.eval(view) {
-                        Some(false) => {}
-                        Some(true) => return Some(true),
-                        None => result = None,
-                    }
-                }
-                result
-            }
-            Test::If(parts) => (if parts.0.eval(view)? { &parts.1 } else { &parts.2 }).eval(view),
-            Test::Numbers(op, sides) => Some(op.numbers(sides.0.eval(view)?, sides.1.eval(view)?)),
-            Test::TextIn(field, texts) => Some(texts.contains(field.read(view)?)),
-            Test::TextPart(TextTest::StartsWith, field, part) => Some(starts_with(field.read(view)?, part)),
-            Test::TextPart(test, field, part) => Some(test.holds(field.read(view)?, part)),
-            Test::Other(expr) => expr.eval(&Env::of(view.scope, None)),
+            Predicate::Const(value) => Some(*value),
+            Predicate::Range { .. } => self.eval(view),
+            Predicate::Not(inner) => inner.eval(view).map(|value| !value),
+            Predicate::All(items) => eval_chain(items, view, false),
+            Predicate::Any(items) => eval_chain(items, view, true),
+            Predicate::If(parts) => (if parts.0.eval(view)? { &parts.1 } else { &parts.2 }).eval(view),
+            Predicate::Numbers(op, sides) => Some(op.numbers(sides.0.eval(view)?, sides.1.eval(view)?)),
+            Predicate::TextIn(field, texts) => Some(texts.contains(field.read(view)?)),
+            Predicate::TextPart(TextTest::StartsWith, field, part) => Some(starts_with(field.read(view)?, part)),
+            Predicate::TextPart(test, field, part) => Some(test.holds(field.read(view)?, part)),
+            Predicate::Other(expr) => expr.eval(&Env::of(view.scope, None)),
         }
     }
 }
 
+/// Evaluates the operands of a chain. The `decisive` value of one operand decides the chain: false for `&&`, true for `||`.
+#[inline]
+fn eval_chain(items: &[Predicate], view: View<'_>, decisive: bool) -> Option<bool> {
+    let mut result = Some(!decisive);
+    for item in items {
+        match item.eval(view) {
+            Some(value) if value == decisive => return Some(decisive),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    result
+}
+
 /// Returns the operands of a chain of `&&` or `||`, the cheapest first. `sides_of` returns the operands of the same operator.
-fn chain(expr: &BoolExpr, sides_of: fn(&BoolExpr) -> Option<&(BoolExpr, BoolExpr)>) -> Box<[Test]> {
-    fn add(expr: &BoolExpr, sides_of: fn(&BoolExpr) -> Option<&(BoolExpr, BoolExpr)>, to: &mut Vec<Test>) {
+fn chain(expr: &BoolExpr, sides_of: fn(&BoolExpr) -> Option<&(BoolExpr, BoolExpr)>) -> Box<[Predicate]> {
+    fn add(expr: &BoolExpr, sides_of: fn(&BoolExpr) -> Option<&(BoolExpr, BoolExpr)>, to: &mut Vec<Predicate>) {
         match sides_of(expr) {
             Some((left, right)) => {
                 add(left, sides_of, to);
                 add(right, sides_of, to);
             }
-            None => to.push(Test::of(expr)),
+            None => to.push(Predicate::of(expr)),
         }
     }
     let mut items = Vec::new();
     add(expr, sides_of, &mut items);
-    items.sort_by_key(Test::cost);
+    items.sort_by_key(Predicate::cost);
     items.into_boxed_slice()
 }
 
@@ -251,7 +251,7 @@ impl Number {
                 (Number::Const(left), right) if matches!(op, Arithmetic::Add | Arithmetic::Multiply) => right.then(*op, left),
                 (left, right) => Number::Binary(*op, Box::new((left, right))),
             },
-            NumberExpr::If(parts) => Number::If(Box::new((Test::of(&parts.0), Number::of(&parts.1), Number::of(&parts.2)))),
+            NumberExpr::If(parts) => Number::If(Box::new((Predicate::of(&parts.0), Number::of(&parts.1), Number::of(&parts.2)))),
             _ => Number::Other(Box::new(expr.clone())),
         }
     }
@@ -310,12 +310,12 @@ impl Number {
     }
 }
 
-impl Text {
+impl TextField {
     /// Returns the field that an expression reads. `None` for other expressions.
     fn of(expr: &TextExpr) -> Option<Self> {
         match expr {
-            TextExpr::Field(GetText::Record(RecordSide::Current, _, read)) => Some(Text::Record(*read)),
-            TextExpr::Field(GetText::Token(_, read)) => Some(Text::Token(*read)),
+            TextExpr::Field(GetText::Record(RecordSide::Current, _, read)) => Some(TextField::Record(*read)),
+            TextExpr::Field(GetText::Token(_, read)) => Some(TextField::Token(*read)),
             _ => None,
         }
     }
@@ -323,8 +323,8 @@ impl Text {
     #[inline]
     pub fn read<'a>(self, view: View<'a>) -> Option<&'a str> {
         match self {
-            Text::Record(read) => read(view.record?),
-            Text::Token(read) => read(view.scope.token?),
+            TextField::Record(read) => read(view.record?),
+            TextField::Token(read) => read(view.scope.token?),
         }
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use subtle::ConstantTimeEq as _;
 
 use super::error::{counting, doing};
-use super::usage_file::{Charge, LockedUsage, UsageFile, UsageRecord};
+use super::usage_file::{ChargeOutcome, LockedUsage, UsageFile, UsageRecord};
 use super::{Catalog, CatalogError, in_transaction};
 use crate::connection::{self, open_writer, sibling_path};
 use crate::sql::{Connection, Row, SqlResult, Transaction};
@@ -119,11 +119,11 @@ impl Catalog {
     }
 
     /// Charges one credit to a key in the usage file, if that is possible without waiting. Takes a few microseconds.
-    pub fn charge_at_once(&self, hash: &[u8; 32], now: Timestamp) -> Result<Charge, CatalogError> {
-        let Some(usage) = &self.usage else { return Ok(Charge::MustWait) };
+    pub fn charge_at_once(&self, hash: &[u8; 32], now: Timestamp) -> Result<ChargeOutcome, CatalogError> {
+        let Some(usage) = &self.usage else { return Ok(ChargeOutcome::MustWait) };
         let charged = usage.try_lock().and_then(|locked| match locked {
             Some(mut locked) => locked.charge(hash, now),
-            None => Ok(Charge::MustWait),
+            None => Ok(ChargeOutcome::MustWait),
         });
         charged.map_err(counting(&usage.path))
     }

@@ -134,7 +134,7 @@ pub(super) struct UsageFile {
 
 /// The result of a charge without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Charge {
+pub enum ChargeOutcome {
     Charged(KeyUsage),
     /// The credits of the key are used up.
     Exhausted,
@@ -212,14 +212,14 @@ impl Drop for LockedUsage<'_> {
 
 impl LockedUsage<'_> {
     /// Charges one credit to a key whose row was read recently.
-    pub fn charge(&mut self, hash: &KeyHash, now: Timestamp) -> io::Result<Charge> {
-        let Some((file, key, mut record)) = self.ready(hash)? else { return Ok(Charge::MustWait) };
+    pub fn charge(&mut self, hash: &KeyHash, now: Timestamp) -> io::Result<ChargeOutcome> {
+        let Some((file, key, mut record)) = self.ready(hash)? else { return Ok(ChargeOutcome::MustWait) };
         match record.grant(1, key.limit, now) {
-            0 => Ok(Charge::Exhausted),
+            0 => Ok(ChargeOutcome::Exhausted),
             _ => {
                 write(file, key.id, &record)?;
                 key.is_unsaved = true;
-                Ok(Charge::Charged(KeyUsage { used: record.used, limit: key.limit, reset_at: time(record.reset_at) }))
+                Ok(ChargeOutcome::Charged(KeyUsage { used: record.used, limit: key.limit, reset_at: time(record.reset_at) }))
             }
         }
     }

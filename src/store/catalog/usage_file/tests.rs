@@ -19,21 +19,21 @@ fn opened(directory: &TempDir) -> Catalog {
 /// Charges one credit like a request of the service: at once, and by waiting if that is not possible.
 fn charge(catalog: &Catalog, hash: KeyHash, now: Timestamp) -> Option<u64> {
     match catalog.charge_at_once(&hash, now).unwrap() {
-        Charge::Charged(usage) => Some(usage.used),
-        Charge::Exhausted => None,
-        Charge::MustWait => catalog.charge(&[hash], now).unwrap()[0].map(|usage| usage.used),
+        ChargeOutcome::Charged(usage) => Some(usage.used),
+        ChargeOutcome::Exhausted => None,
+        ChargeOutcome::MustWait => catalog.charge(&[hash], now).unwrap()[0].map(|usage| usage.used),
     }
 }
 
 /// Charges one credit at once. Reads the row of the key again if this test was paused for too long.
-fn charge_at_once(catalog: &Catalog, now: Timestamp) -> Charge {
+fn charge_at_once(catalog: &Catalog, now: Timestamp) -> ChargeOutcome {
     for _ in 0..100 {
         match catalog.charge_at_once(&HASH, now).unwrap() {
-            Charge::MustWait => assert!(catalog.read_row(catalog.usage.as_ref().unwrap(), &HASH).unwrap()),
+            ChargeOutcome::MustWait => assert!(catalog.read_row(catalog.usage.as_ref().unwrap(), &HASH).unwrap()),
             charged => return charged,
         }
     }
-    Charge::MustWait
+    ChargeOutcome::MustWait
 }
 
 fn used(catalog: &Catalog) -> u64 {
@@ -63,19 +63,19 @@ fn record_is_read_as_written_and_rejected_if_damaged() {
 fn charge_at_once_needs_a_row_that_was_read_recently() {
     let directory = TempDir::new().unwrap();
     let catalog = opened(&directory);
-    assert_eq!(catalog.charge_at_once(&HASH, now()).unwrap(), Charge::MustWait, "an unknown key");
+    assert_eq!(catalog.charge_at_once(&HASH, now()).unwrap(), ChargeOutcome::MustWait, "an unknown key");
     catalog.add_key("one", &HASH, 3, now()).unwrap();
-    assert_eq!(catalog.charge_at_once(&HASH, now()).unwrap(), Charge::MustWait, "not read yet");
+    assert_eq!(catalog.charge_at_once(&HASH, now()).unwrap(), ChargeOutcome::MustWait, "not read yet");
     assert_eq!(catalog.charge(&[HASH], now()).unwrap()[0].unwrap().used, 1);
     let usage = KeyUsage { used: 2, limit: 3, reset_at: testkit::time("2026-02-01T00:00:00Z") };
-    assert_eq!(charge_at_once(&catalog, now()), Charge::Charged(usage));
+    assert_eq!(charge_at_once(&catalog, now()), ChargeOutcome::Charged(usage));
     assert_eq!(catalog.charge(&[HASH, HASH], now()).unwrap().iter().flatten().count(), 1);
-    assert_eq!(charge_at_once(&catalog, now()), Charge::Exhausted);
+    assert_eq!(charge_at_once(&catalog, now()), ChargeOutcome::Exhausted);
     let next_month = now() + TimeDelta::days(30);
     assert_eq!(charge(&catalog, HASH, next_month), Some(1), "a new period");
     let other = opened(&directory);
     let _locked = other.usage.as_ref().unwrap().lock().unwrap();
-    assert_eq!(catalog.charge_at_once(&HASH, next_month).unwrap(), Charge::MustWait, "another process uses the file");
+    assert_eq!(catalog.charge_at_once(&HASH, next_month).unwrap(), ChargeOutcome::MustWait, "another process uses the file");
 }
 
 #[test]
